@@ -8,6 +8,7 @@
 pub mod collection;
 pub mod error;
 pub mod index_keys;
+pub mod left_out;
 pub mod observe;
 pub mod predict;
 pub mod proposals;
@@ -24,7 +25,7 @@ pub use error::AdviceError;
 pub use observe::Observer;
 pub use proposals::{Present, Proposal, proposals};
 pub use sample::{FieldFacts, SampleFacts};
-pub use shape::{ToldError, told};
+pub use shape::{ToldError, ToldQuery, told, told_or_left_out};
 pub use trial::{Trial, TrialOptions};
 pub use usage::Usage;
 pub use verdict::{check_answers, verdict, weigh};

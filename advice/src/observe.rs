@@ -6,14 +6,15 @@ mod seen;
 use std::time::{Duration, Instant};
 
 use bson::{DateTime, Document, doc};
-use seekscope_run::{CollectionUse, Limitation, QueryShape, ShapeSource};
+use seekscope_run::{CollectionUse, LeftOutQueries, Limitation, QueryShape, ShapeSource, visible};
 use seekscope_server::{
     Hello, Namespace, Server, ServerError, SlowOperation, SlowOperations, number, slow_operations,
 };
 
+use crate::left_out;
 use crate::usage::Usage;
 use crate::values::date_ms;
-use seen::{GET_MORE, LEFT_OUT, SHAPES_MAX, Seen};
+use seen::{GET_MORE, SHAPES_MAX, Seen};
 
 /// Time between two looks at the running operations.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -38,6 +39,8 @@ pub struct Observer<'a> {
 pub struct Observed {
     /// The most frequent first.
     pub shapes: Vec<QueryShape>,
+    /// Those that no trial can ask, or that are too many, the most frequent first.
+    pub left_out: Vec<LeftOutQueries>,
     /// What the server did for the collection meanwhile; `None` if it does not say.
     pub used: Option<CollectionUse>,
     /// Share of the pages asked for that it had to read; `None` if it does not say, or if too few were asked for.
@@ -71,6 +74,20 @@ impl Observed {
         }
     }
 
+    /// Leaves out all shapes but this many.
+    pub fn keep_most_frequent(&mut self, most: usize) {
+        let all = left_out::rate_of_all(&self.shapes, &self.left_out);
+        let rest = self.shapes.split_off(most.min(self.shapes.len()));
+        self.left_out
+            .extend(rest.iter().map(|shape| LeftOutQueries {
+                shape: left_out::shape(shape),
+                why: format!("at most {most} kinds are tried, the most frequent ones"),
+                per_s: shape.per_s,
+                share: shape.per_s.zip(all).map(|(rate, all)| rate / all),
+                examined_share: None,
+            }));
+    }
+
     /// Returns why no shape is known, and what to do.
     pub fn why_none(&self, namespace: &Namespace) -> String {
         const TELL: &str = "say with --query what is asked of it";
@@ -88,14 +105,14 @@ impl Observed {
                  (db.setProfilingLevel(2)), or {TELL}"
             );
         }
-        let mut left_out = self
-            .limitations
-            .iter()
-            .filter(|known| known.what == LEFT_OUT);
-        if let Some(first) = left_out.next() {
+        if let Some(first) = self.left_out.first() {
+            let which = match first.shape.is_empty() {
+                true => String::new(),
+                false => format!(" ({})", visible(&first.shape)),
+            };
             return format!(
-                "queries on {namespace} were seen in {watched_s:.0} s, and none of them can be tried: {}; judge them by \
-                 hand, or {TELL}",
+                "queries on {namespace} were seen in {watched_s:.0} s, and none of them can be tried: {}{which}; judge them \
+                 by hand, or {TELL}",
                 first.why
             );
         }
@@ -440,10 +457,42 @@ mod tests {
         assert_eq!(of(&slow(doc! { "getMore": 5_i64 }, false)), GET_MORE);
         let mut seen = Seen::default();
         seen.add_ended(&slow(doc! { "find": "c" }, true), ShapeSource::Log);
-        let mut observed = Observed::default();
+        let mut observed = Observed {
+            saw_running: true,
+            ..Observed::default()
+        };
         seen.finish(&mut observed, 1.0);
         assert_eq!(observed.shapes, []);
-        assert_eq!(observed.limitations[0].what, LEFT_OUT);
+        assert_eq!(
+            observed.left_out[0].why,
+            "the query is not shown as a whole"
+        );
+        assert!(
+            observed
+                .why_none(&"a.b".parse().unwrap())
+                .contains("none of them can be tried")
+        );
+    }
+
+    #[test]
+    fn rarer_shapes_are_left_out_with_their_share() {
+        let shape = |field: &str, per_s| QueryShape {
+            equality: vec![field.into()],
+            per_s,
+            ..QueryShape::default()
+        };
+        let rest = |rate| {
+            let mut observed = Observed {
+                shapes: vec![shape("a", Some(3.0)), shape("b", rate)],
+                ..Observed::default()
+            };
+            observed.keep_most_frequent(1);
+            assert_eq!(observed.shapes.len(), 1);
+            observed.left_out[0].clone()
+        };
+        assert_eq!(rest(Some(1.0)).share, Some(0.25));
+        assert_eq!(rest(Some(1.0)).shape, r#"{"b":"?"}"#);
+        assert_eq!(rest(None).share, None);
     }
 
     #[test]

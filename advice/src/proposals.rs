@@ -19,7 +19,7 @@ const BUCKETED_BYTES_MAX: f64 = 4_096.0;
 const BUCKET_BYTES_MAX: f64 = 32_768.0;
 /// Fewer documents in a bucket save too little.
 const BUCKET_DOCUMENTS_MIN: f64 = 4.0;
-/// Queries that return so many documents return several.
+/// Queries that return this many documents return several.
 const SEVERAL: f64 = 2.0;
 /// The compressor that is tried: every server that can be connected to has it.
 const ZSTD: &str = "zstd";
@@ -187,10 +187,13 @@ fn order(shape: &QueryShape, indexes: &[Document], facts: &SampleFacts) -> Optio
 }
 
 /// Returns whether a query asks for a stretch of what grows with age, so that what it returns lies in a stretch of the
-/// file.
+/// file. Of an order the first field decides that is not the same for all that match: the next ones only order what is
+/// alike in it.
 pub fn asks_by_age(shape: &QueryShape, facts: &SampleFacts) -> bool {
     let grows = |field: &String| facts.field(field).is_some_and(|facts| facts.follows_age);
-    shape.range.iter().any(grows) || shape.sort.iter().any(|sort| grows(&sort.field))
+    let is_same = |field: &String| shape.equality.contains(field) && !shape.one_of.contains(field);
+    let mut sorted = shape.sort.iter().map(|sort| &sort.field);
+    shape.range.iter().any(grows) || sorted.find(|field| !is_same(field)).is_some_and(grows)
 }
 
 fn returns_several(shape: &QueryShape, facts: &SampleFacts) -> bool {

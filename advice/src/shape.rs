@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use bson::{Bson, Document};
-use seekscope_run::{QueryShape, ShapeSource, SortField, visible};
+use seekscope_run::{LeftOutQueries, QueryShape, ShapeSource, SortField, visible};
+
+use crate::left_out;
 
 /// Bounds of what a hostile reply can make us keep.
 const FIELDS_MAX: usize = 20;
@@ -14,8 +16,16 @@ const STAGES_MAX: usize = 100;
 /// Names that a told query may have beside its filter.
 const TOLD_NAMES: [&str; 6] = ["filter", "sort", "projection", "per_s", "returns", "limit"];
 
-/// Why a query on the command line was not understood.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// A query on the command line.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToldQuery {
+    Tried(QueryShape),
+    /// It was understood, but no trial can ask it.
+    LeftOut(LeftOutQueries),
+}
+
+/// Why a query on the command line was not understood, or cannot be tried.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "{why}: a filter such as {{\"device\": \"?\", \"ts\": {{\"$gte\": \"?\"}}}} is expected, or the same as \
          {{\"filter\": …, \"sort\": …, \"projection\": …, \"per_s\": 20, \"returns\": 100, \
@@ -23,6 +33,23 @@ const TOLD_NAMES: [&str; 6] = ["filter", "sort", "projection", "per_s", "returns
 )]
 pub struct ToldError {
     why: String,
+    /// The query, if it was understood.
+    left_out: Option<Box<LeftOutQueries>>,
+}
+
+/// Reads a query from the command line, which may be one that no trial can ask.
+///
+/// # Errors
+/// Fails on other text.
+pub fn told_or_left_out(text: &str) -> Result<ToldQuery, ToldError> {
+    match told(text) {
+        Ok(shape) => Ok(ToldQuery::Tried(shape)),
+        Err(ToldError {
+            left_out: Some(left_out),
+            ..
+        }) => Ok(ToldQuery::LeftOut(*left_out)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads a query from the command line: a filter as JSON, or an object with it as `filter` beside `sort`,
@@ -31,7 +58,10 @@ pub struct ToldError {
 /// # Errors
 /// Fails on other text, and on conditions that no trial can make up.
 pub fn told(text: &str) -> Result<QueryShape, ToldError> {
-    let wrong = |why: String| ToldError { why };
+    let wrong = |why: String| ToldError {
+        why,
+        left_out: None,
+    };
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     let Ok(Bson::Document(given)) = bson::serialize_to_bson(&value) else {
@@ -41,22 +71,31 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
     let is_unknown = |name: &&String| !TOLD_NAMES.contains(&name.as_str());
     if let Some(name) = given.keys().find(is_unknown).filter(|_| is_long) {
         let known = TOLD_NAMES.join(", ");
-        return Err(wrong(format!("{} is none of {known}", visible(name))));
+        return Err(wrong(format!("{} is not one of {known}", visible(name))));
     }
     let filter = match is_long {
         true => given.get_document("filter").cloned().unwrap_or_default(),
         false => given.clone(),
     };
-    let mut shape = of_filter(&filter).map_err(|why| wrong(why.to_string()))?;
+    let per_s = given.get("per_s").filter(|_| is_long);
+    let mut shape = of_filter(&filter).map_err(|why| ToldError {
+        why: why.to_string(),
+        left_out: Some(Box::new(LeftOutQueries {
+            shape: left_out::filter(&filter),
+            why: why.to_string(),
+            per_s: per_s.and_then(seekscope_server::float),
+            ..LeftOutQueries::default()
+        })),
+    })?;
     if is_long {
         if let Some(sort) = given.get("sort") {
             let sort = sort.as_document().and_then(sort_fields);
-            shape.sort = sort.ok_or_else(|| wrong("sort is no order of fields".into()))?;
+            shape.sort = sort.ok_or_else(|| wrong("sort is not an order of fields".into()))?;
         }
         if let Some(projection) = given.get("projection") {
             let projection = projection.as_document();
             let projection =
-                projection.ok_or_else(|| wrong("projection is no object of fields".into()))?;
+                projection.ok_or_else(|| wrong("projection is not an object of fields".into()))?;
             shape.projection = projected(projection);
         }
         for (name, place) in [
@@ -66,7 +105,8 @@ pub fn told(text: &str) -> Result<QueryShape, ToldError> {
         ] {
             if let Some(number) = given.get(name) {
                 let number = seekscope_server::float(number).filter(|n| *n > 0.0 && n.is_finite());
-                *place = Some(number.ok_or_else(|| wrong(format!("{name} is no number above 0")))?);
+                *place =
+                    Some(number.ok_or_else(|| wrong(format!("{name} is not a number above 0")))?);
             }
         }
     }
@@ -443,6 +483,29 @@ mod tests {
         ] {
             assert!(told(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_no_trial_can_ask_is_understood() {
+        for (text, shape, per_s) in [
+            (r#"{"$or": [{"a": 1}]}"#, r#"{"$or":[{"a":"?"}]}"#, None),
+            (
+                r#"{"filter": {"a": {"$regex": "SECRET"}}, "per_s": 5}"#,
+                r#"{"a":{"$regex":"?"}}"#,
+                Some(5.0),
+            ),
+        ] {
+            let Ok(ToldQuery::LeftOut(found)) = told_or_left_out(text) else {
+                panic!("{text}");
+            };
+            assert_eq!((found.shape.as_str(), found.per_s), (shape, per_s));
+            assert!(found.why.contains("cannot be made up"), "{found:?}");
+        }
+        assert!(told_or_left_out("{}").is_err());
+        assert!(matches!(
+            told_or_left_out(r#"{"a": 1}"#),
+            Ok(ToldQuery::Tried(_))
+        ));
     }
 
     #[test]

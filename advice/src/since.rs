@@ -5,8 +5,6 @@
 
 use seekscope_run::{AdviceRecord, AdviceSince, CollectionUse, QueryShape, StoringWay, WayKind};
 
-/// Fewer reads are too few to compare.
-const READS_MIN: u64 = 50;
 /// Where fewer pages were read before, hardly anything could be saved.
 const PAGES_MIN: u64 = 100;
 /// Where the share of writes has changed by more than this, other pages are read for them.
@@ -49,6 +47,29 @@ pub fn compare(earlier: &AdviceRecord, way: &StoringWay, now: Now<'_>) -> Advice
     }
 }
 
+fn unknown(when: &str) -> String {
+    format!(
+        "{when} the server did not say how often the collection was used, or was restarted meanwhile"
+    )
+}
+
+/// Returns what reads cost when an earlier run gave its advice.
+///
+/// # Errors
+/// Fails with the reason if nothing can be compared with that, whatever reads cost now.
+pub fn compared_with(earlier: &AdviceRecord) -> Result<CollectionUse, String> {
+    let before = earlier.collection.used.ok_or_else(|| unknown("then"))?;
+    if let Some(why) = before.too_few_reads("then") {
+        return Err(why);
+    }
+    match before.pages_read {
+        Some(pages) if pages < PAGES_MIN => Err(
+            "nearly everything was in the server's cache then, so there was little to save".into(),
+        ),
+        _ => Ok(before),
+    }
+}
+
 /// Returns the share of the pages per read that are no longer read, or why it cannot be told.
 fn measured_saved(earlier: &AdviceRecord, way: &StoringWay, now: Now<'_>) -> Result<f64, String> {
     let mut needed = way.keys.iter().chain(&way.more_keys);
@@ -74,29 +95,14 @@ fn measured_saved(earlier: &AdviceRecord, way: &StoringWay, now: Now<'_>) -> Res
             now.table.unwrap_or_default()
         ));
     }
-    let unknown = |when| {
-        format!(
-            "{when} the server did not say how often the collection was used, or was restarted meanwhile"
-        )
-    };
-    let before = earlier.collection.used.ok_or_else(|| unknown("then"))?;
+    let before = compared_with(earlier)?;
     let used_now = now.used.ok_or_else(|| unknown("now"))?;
-    for (used, when) in [(before, "then"), (used_now, "now")] {
-        if used.reads < READS_MIN {
-            let (reads, elapsed_s) = (used.reads, used.elapsed_s);
-            return Err(format!(
-                "{reads} reads in {elapsed_s:.0} s {when} are too few to compare: {READS_MIN} are needed"
-            ));
-        }
+    if let Some(why) = used_now.too_few_reads("now") {
+        return Err(why);
     }
     let pages = before.pages_per_read().zip(used_now.pages_per_read());
     let (pages_before, pages_now) =
         pages.ok_or("the server does not say how many pages it reads for the collection")?;
-    if before.pages_read.unwrap_or(0) < PAGES_MIN {
-        return Err(
-            "nearly everything was in the server's cache then, so there was little to save".into(),
-        );
-    }
     let write_share =
         |used: CollectionUse| used.writes as f64 / (used.reads + used.writes).max(1) as f64;
     let (then, share) = (write_share(before), write_share(used_now));
@@ -240,6 +246,19 @@ mod tests {
             assert!(why.contains(words), "{why}");
             assert_eq!(since.measured_saved, None);
         }
+    }
+
+    #[test]
+    fn what_can_never_be_compared_is_known_before_anything_is_watched() {
+        for (before, words) in [
+            (None, "did not say"),
+            (used(3, 10, 9_000), "3 reads in 60 s then are too few"),
+            (used(100, 0, 5), "server's cache then"),
+        ] {
+            let why = compared_with(&earlier(before)).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+        assert!(compared_with(&earlier(used(50, 0, 100))).is_ok());
     }
 
     #[test]

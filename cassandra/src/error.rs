@@ -7,7 +7,7 @@ use seekscope_run::{ErrorKind, Kinded};
 #[derive(Debug, thiserror::Error)]
 pub enum CqlError {
     #[error(
-        "the connection string of Cassandra cannot be used: {why}. It is like \
+        "the connection string of Cassandra cannot be used: {why}. It must look like \
          cql://host:9042,host2/keyspace?consistency=quorum"
     )]
     Uri { why: String },
@@ -17,8 +17,8 @@ pub enum CqlError {
         failure: Failure,
     },
     #[error(
-        "the keyspace {keyspace} holds {count} tables that seekscope did not make ({tables}); name \
-         another keyspace, or drop it yourself"
+        "the keyspace {keyspace} holds {count} tables that seekscope did not create ({tables}); \
+         name another keyspace, or drop this one yourself"
     )]
     ForeignKeyspace {
         keyspace: String,

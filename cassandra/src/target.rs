@@ -113,7 +113,7 @@ impl CqlTarget {
     fn set(&mut self, option: &str) -> Result<(), String> {
         let (name, value) = option
             .split_once('=')
-            .ok_or("an option lacks its \"=value\"")?;
+            .ok_or("an option has no \"=value\"")?;
         let known = "consistency, replication, connections, index";
         match name {
             "consistency" => self.consistency = parse_consistency(value)?,
@@ -135,9 +135,9 @@ impl CqlTarget {
                     _ => return Err("index is neither sai nor legacy".into()),
                 });
             }
-            "tls" | "ssl" => return Err("TLS to Cassandra is not built in".into()),
+            "tls" | "ssl" => return Err("seekscope does not support TLS for Cassandra".into()),
             // The name might be half a password, so it is not shown.
-            _ => return Err(format!("an option is none of {known}")),
+            _ => return Err(format!("an option is not one of {known}")),
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl fmt::Debug for CqlTarget {
     }
 }
 
-/// Is it made of letters, digits and underscores, as Cassandra requires even of quoted names?
+/// Returns whether it is made of letters, digits and underscores, as Cassandra requires even of quoted names.
 pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(allowed)
@@ -166,11 +166,12 @@ pub(crate) fn is_name(name: &str) -> bool {
 fn check_keyspace(name: &str) -> Result<(), String> {
     if !is_name(name) {
         return Err(format!(
-            "the keyspace's name is not 1 to {NAME_BYTES_MAX} letters, digits and underscores"
+            "the name of the keyspace does not consist of 1 to {NAME_BYTES_MAX} letters, digits \
+             and underscores"
         ));
     }
     if name.to_ascii_lowercase().starts_with(RESERVED) {
-        return Err("the keyspace is the server's own".into());
+        return Err("the keyspace is one of the server's own".into());
     }
     Ok(())
 }
@@ -178,7 +179,7 @@ fn check_keyspace(name: &str) -> Result<(), String> {
 fn parse_hosts(hosts: &str) -> Result<Vec<String>, String> {
     let hosts: Vec<&str> = hosts.split(',').collect();
     if hosts.len() > HOSTS_MAX {
-        return Err(format!("more than {HOSTS_MAX} hosts"));
+        return Err(format!("it names more than {HOSTS_MAX} hosts"));
     }
     hosts.into_iter().map(parse_host).collect()
 }
@@ -192,13 +193,13 @@ fn parse_host(host: &str) -> Result<String, String> {
     };
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
     if name.is_empty() || !name.chars().all(allowed) {
-        return Err("a host is empty or no host name".into());
+        return Err("a host is empty or not a valid host name".into());
     }
     let port = match port {
         "" => DEFAULT_PORT,
         text => text
             .parse()
-            .map_err(|_| "a port is no number up to 65535")?,
+            .map_err(|_| "a port is not a number up to 65535")?,
     };
     Ok(format!("{name}:{port}"))
 }
@@ -206,12 +207,12 @@ fn parse_host(host: &str) -> Result<String, String> {
 fn parse_credentials(text: &str) -> Result<(String, String), String> {
     let (user, password) = text
         .split_once(':')
-        .ok_or("the user name lacks its \":password\"")?;
+        .ok_or("the user name is not followed by \":password\"")?;
     let decoded = |part: &str| {
         let decoded = percent_decode_str(part).decode_utf8();
         decoded
             .map(String::from)
-            .map_err(|_| "user or password is not UTF-8")
+            .map_err(|_| "the user name or the password is not UTF-8")
     };
     Ok((decoded(user)?, decoded(password)?))
 }
@@ -229,7 +230,7 @@ fn parse_consistency(name: &str) -> Result<Consistency, String> {
         "local_one" => Consistency::LocalOne,
         _ => {
             return Err(
-                "consistency is none of any, one, two, three, quorum, all, local_quorum, \
+                "consistency is not one of any, one, two, three, quorum, all, local_quorum, \
                         each_quorum, local_one"
                     .into(),
             );

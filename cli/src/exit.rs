@@ -16,7 +16,7 @@ use seekscope_reorder::ReorderError;
 use seekscope_run::units::{format_ns, nanoseconds};
 use seekscope_run::{ErrorKind, Kinded, RunError};
 use seekscope_server::{BinaryError, LocalServerError, ServerError, SlowDiskError};
-use seekscope_settings::{ApplyError, LockError};
+use seekscope_settings::{ApplyError, LockError, PrimaryChanged};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
 use seekscope_workload::own::sample::SampleError;
@@ -33,13 +33,19 @@ pub struct Interrupted(pub &'static str);
 pub struct BrokenOff(pub String);
 
 impl BrokenOff {
-    /// For what was observed and ended before the time was up.
+    /// Returns the error for a process that ended before the time was up.
     pub fn ended_early(who: &str, after: Duration, asked: Option<Duration>) -> Self {
         let time = |time: Duration| format_ns(nanoseconds(time));
         let asked = asked.map_or_else(String::new, |asked| {
-            format!(" of the {} asked", time(asked))
+            format!(" of the {} requested", time(asked))
         });
         Self(format!("{who} ended after {}{asked}", time(after)))
+    }
+
+    /// Returns the error of work on a set that has another primary than the one it was about. `next` says what to do.
+    pub fn by_election(who: &str, changed: PrimaryChanged, next: &str) -> anyhow::Error {
+        let ended = Self(format!("{who} ended early: {changed}; {next}"));
+        anyhow::Error::from(changed).context(ended)
     }
 }
 
@@ -57,7 +63,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// For `map_err`.
+    /// Returns a function for `map_err`.
     pub fn at(path: &Path) -> impl Fn(std::io::Error) -> Self {
         move |source| Self {
             path: path.to_path_buf(),
@@ -208,6 +214,7 @@ fn kind_of(cause: &(dyn Error + 'static)) -> Option<ErrorKind> {
         of::<MongoperfError>,
         of::<TraceError>,
         of::<ApplyError>,
+        of::<PrimaryChanged>,
         of::<LockError>,
         of::<RunError>,
     ];

@@ -151,8 +151,9 @@ impl LocalMembers {
         let is_root = rustix::process::geteuid().is_root();
         (!is_root && self.others.iter().any(is_here)).then(|| {
             NotPermitted(format!(
-                "{} is a mongos, which keeps no data, and the processes of its shards' members on this host are not to be \
-                 seen: permission denied; run as root or as the servers' user ({})",
+                "{} is a mongos, which keeps no data, and the processes of its shards' members on \
+                 this host are not visible: permission denied; run seekscope as root or as the \
+                 servers' user ({})",
                 self.uri,
                 named(&self.others)
             ))
@@ -171,13 +172,14 @@ impl LocalMembers {
                 "{uri} is a mongos, which keeps no data, and knows of no shards; name a member of one of its shards"
             ),
             (false, _) if are_silent => format!(
-                "{uri} is a mongos, which keeps no data, and of its shards' members {} cannot be asked: {}; {FOR_SILENT}",
+                "{uri} is a mongos, which keeps no data, and of its shards' members {} do not \
+                 answer: {}; {FOR_SILENT}",
                 named(&self.others),
                 why_silent(&self.others)
             ),
             (false, _) => format!(
-                "{uri} is a mongos, which keeps no data, and no member of its shards is seen on this host; run \
-                 seekscope as root, or as the servers' user, on the hosts of {}",
+                "{uri} is a mongos, which keeps no data, and no member of its shards is visible on \
+                 this host; run seekscope as root, or as the servers' user, on the hosts of {}",
                 named(&self.others)
             ),
         })
@@ -203,7 +205,7 @@ impl LocalMembers {
         };
         let elsewhere = limitation(
             &answering,
-            "their processes are not seen on this host",
+            "their processes are not visible on this host",
             "run seekscope on their hosts",
         );
         let silent = limitation(&silent, &why_silent(&silent), FOR_SILENT);
@@ -308,8 +310,9 @@ fn labels(here: &[&FoundMember]) -> Vec<Option<String>> {
 }
 
 /// What to do about members of a cluster's shards that do not answer.
-pub const FOR_SILENT: &str = "see on the host whether the server runs; if it is the login that it refuses, create the \
-                          user there, too (the shards of a cluster do not know the users of its mongos)";
+pub const FOR_SILENT: &str = "check on its host whether the server is running; if it refuses the \
+                          login, create the user there as well (the users of a mongos do not exist \
+                          on the shards of its cluster)";
 
 /// Returns why members do not answer: each reason once.
 fn why_silent(members: &[OtherMember]) -> String {
@@ -399,7 +402,7 @@ mod tests {
             [
                 (
                     "not traced: b:2 (s0)",
-                    "their processes are not seen on this host"
+                    "their processes are not visible on this host"
                 ),
                 ("not traced: c:3 (s1)", "it hangs"),
             ]

@@ -122,7 +122,9 @@ impl Subject {
     }
 
     fn of_server(server: Server, facts: ServerFacts) -> Self {
-        let ServerFacts { target, missing } = facts;
+        let ServerFacts {
+            target, missing, ..
+        } = facts;
         // The path of a server on another host means nothing here.
         let is_here = |(host, _): &(String, u16)| is_this_host(host);
         let here = target.pid.is_some()

@@ -1,5 +1,5 @@
-//! Settings of servers that killed commands left changed: what they were is in the folders that the locks on those
-//! servers name.
+//! Settings of servers that commands left changed, because they were killed or could not put them back: what they were
+//! is in the folders that the locks on those servers name.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl fmt::Display for Unrestored {
         let remedy = remedy(&self.folder);
         write!(
             f,
-            "A killed run did not put back {settings}; do it with: {remedy}"
+            "An earlier run did not restore {settings}; restore it with: {remedy}"
         )
     }
 }
@@ -54,13 +54,13 @@ pub fn remedy(folder: &Path) -> String {
     format!("seekscope tune --restore {}", folder.display())
 }
 
-/// Returns what killed commands left changed, as far as their folders still say it.
+/// Returns what earlier commands left changed, as far as their folders still say it.
 pub fn all(leases: &Path) -> Vec<Unrestored> {
     let folders = TunerLock::last_runs(&folder_of_locks(leases)).into_iter();
     folders.filter_map(|folder| of_run(&folder)).collect()
 }
 
-/// Says that a killed command left this server changed, which is measured as it is.
+/// Says that an earlier command left this server changed, which is measured as it is.
 pub fn limitation(leases: &Path, server: &Server) -> Option<Limitation> {
     let is_of_it = |left: &Unrestored| {
         let mut originals = left.originals.iter();
@@ -69,16 +69,16 @@ pub fn limitation(leases: &Path, server: &Server) -> Option<Limitation> {
     let left = all(leases).into_iter().find(is_of_it)?;
     Some(Limitation {
         what: format!(
-            "the server is not set as its owner set it, which was {}",
+            "the server does not have the settings of its owner, which were {}",
             left.in_words()
         ),
-        why: "a killed run has changed that and not put it back".into(),
+        why: "an earlier run changed them and did not restore them".into(),
         remedy: remedy(&left.folder),
     })
 }
 
-/// Refuses a server with unrestored settings of a killed command, which would be taken for the server's own. The command
-/// that is `resumed` puts back its own.
+/// Refuses a server with unrestored settings of an earlier command, which would be taken for the server's own. The
+/// command that is `resumed` puts back its own.
 pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
     let Some(folder) = lock.last_run() else {
         return Ok(());
@@ -90,7 +90,8 @@ pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
         return Ok(());
     };
     Err(Elsewhere(format!(
-        "an earlier run ended before it could put back {}, which this one would take for what the server had: {} first",
+        "an earlier run ended before it could restore {}, and this run would take the changed \
+         values for the original ones: run {} first",
         left.in_words(),
         remedy(folder)
     ))
@@ -101,7 +102,7 @@ pub fn refuse(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
 pub fn lock_folder(leases: &Path) -> Result<PathBuf> {
     let folder = folder_of_locks(leases);
     std::fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}", folder.display()))?;
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     Ok(folder)
 }
 
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_run_left_changed_is_told_until_it_is_put_back() {
+    fn what_an_earlier_run_left_changed_is_told_until_it_is_put_back() {
         let root = tempfile::tempdir().unwrap();
         let (leases, run) = (root.path().join("leases"), root.path().join("run"));
         std::fs::create_dir(&run).unwrap();
@@ -175,7 +176,7 @@ mod tests {
         let told: Vec<String> = all(&leases).iter().map(Unrestored::to_string).collect();
         let remedy = remedy(&run);
         let expected = format!(
-            "A killed run did not put back sync = 60 (setParameter syncdelay) on mongodb://h:7/; do it with: {remedy}"
+            "An earlier run did not restore sync = 60 (setParameter syncdelay) on mongodb://h:7/; restore it with: {remedy}"
         );
         assert_eq!(told, [expected]);
         let refused = refuse(&lock(), None).unwrap_err().to_string();

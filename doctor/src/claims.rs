@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 use crate::answers::{ceiling_reached, saved_of_disk, waiting_beside_disk_s_per_hour};
+use crate::detectors::queued_for_locks;
 use crate::evidence::Series;
-use crate::evidence::cpu::got_beside_others_s_per_hour;
+use crate::evidence::cpu::{got_beside_others_s_per_hour, queued_s_per_hour};
 use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US, QUEUED};
 use crate::ranking::{NOTICEABLE_S_PER_HOUR, is_seen};
 use crate::wording::percent;
@@ -40,7 +41,10 @@ pub struct Waited {
     /// Waiting for CPUs that others took: other processes of the host, or of the host of a virtual machine.
     #[schemars(range(min = 0))]
     pub processors: f64,
-    /// Operations beyond all that: locks, tickets, the CPU's work.
+    /// Waiting for locks that other operations held.
+    #[schemars(range(min = 0))]
+    pub locks: f64,
+    /// Operations beyond all that: tickets, conflicts, the CPU's work.
     #[schemars(range(min = 0))]
     pub operations: f64,
 }
@@ -54,13 +58,15 @@ enum Kind {
     Room,
     Members,
     Processors,
+    Locks,
     Operations,
 }
 
 /// Two sums of the same times are equal within this.
 const ROUNDING: f64 = 1e-6;
 
-const ALL: [Kind; 7] = [
+/// What a finding may explain of which nothing else is known: all but waiting for locks, which has findings of its own.
+const ANY: [Kind; 7] = [
     Kind::Reads,
     Kind::FromMemory,
     Kind::Syncs,
@@ -93,17 +99,20 @@ impl Waited {
         };
         // MongoDB 4.4 counts next to nothing of an aggregation that groups, and its log tells of it.
         let logged = logged_s_per_hour(evidence, |_| true);
-        let all = ["reads", "writes", "transactions", "commands"];
-        let beyond = counted_s_per_hour(evidence, &all).max(logged) - waited.total();
-        let beyond = beyond.max(0.0);
+        let queued = queued_for_locks(evidence).unwrap_or(0.0) * 3600.0;
+        // Who waits for a lock is counted when that ends, if it does.
+        let ended = counted_s_per_hour(evidence, &["writes", "transactions", "commands"]);
+        let counted = counted_s_per_hour(evidence, &["reads"]) + (ended - queued).max(0.0);
+        let beyond = (counted.max(logged) - waited.total()).max(0.0);
         waited.processors = waiting_for_cpus_s_per_hour(evidence, &waited).min(beyond);
         waited.operations = beyond - waited.processors;
+        waited.locks = queued;
         waited
     }
 
     /// Returns the total of all kinds.
     pub fn total(&self) -> f64 {
-        ALL.iter().map(|kind| self.get(*kind)).sum()
+        self.sum(&ANY) + self.locks
     }
 
     /// Returns the total of the kinds that involve the disk.
@@ -127,6 +136,7 @@ impl Waited {
             Kind::Room => self.cache_room,
             Kind::Members => self.members,
             Kind::Processors => self.processors,
+            Kind::Locks => self.locks,
             Kind::Operations => self.operations,
         }
     }
@@ -139,6 +149,7 @@ impl Waited {
             Kind::Room => &mut self.cache_room,
             Kind::Members => &mut self.members,
             Kind::Processors => &mut self.processors,
+            Kind::Locks => &mut self.locks,
             Kind::Operations => &mut self.operations,
         }
     }
@@ -189,11 +200,11 @@ fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
         },
         // A quota holds up whatever the server does.
         "cpu.saturated" if got_beside_others_s_per_hour(evidence).is_some() => &[Kind::Processors],
-        id => kinds_of(id).unwrap_or(&ALL),
+        id => kinds_of(id).unwrap_or(&ANY),
     }
 }
 
-/// Do findings of this id explain waiting for reads, and no other?
+/// Returns whether findings of this ID explain waiting for reads, and no other.
 pub(crate) fn explains_reads_alone(id: &str, evidence: &Evidence<'_>) -> bool {
     let kinds = kinds(id, evidence).iter();
     let mut kinds = kinds.filter(|kind| **kind != Kind::FromMemory);
@@ -217,13 +228,15 @@ fn kinds_of(id: &str) -> Option<&'static [Kind]> {
         "journal.slow-sync" => &[Kind::Syncs],
         "eviction.by-application-threads" => &[Kind::Room],
         "writes.unacknowledged" => &[Kind::Members],
+        "locks.fsync" | "locks.queued" => &[Kind::Locks],
         "flow-control.engaged" => &[Kind::Operations],
         "checkpoint.long" => &OF_CHECKPOINTS,
         _ => return None,
     })
 }
 
-/// Do findings of these ids explain waiting of the same kind? False for those that explain none in particular.
+/// Returns whether findings of these IDs explain waiting of the same kind. False for those that explain none in
+/// particular.
 pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
     let kinds = |id| match id {
         "disk.limited" => Some(&[Kind::Reads, Kind::Syncs][..]),
@@ -233,7 +246,8 @@ pub(crate) fn explain_the_same(a: &str, b: &str) -> bool {
     a.iter().any(|kind| b.contains(kind))
 }
 
-/// Is what a finding claims the time of operations of which the log tells, and no finding before it is about?
+/// Returns whether what a finding claims is the time of operations that the log shows, and that no finding before it is
+/// about.
 fn is_time_of_its_own(
     evidence: &Evidence<'_>,
     finding: &Finding,
@@ -259,12 +273,16 @@ fn counted_s_per_hour(evidence: &Evidence<'_>, kinds: &[&str]) -> f64 {
     took.sum::<f64>() * 3600.0
 }
 
-/// Returns how much of what operations took, s per hour, was waiting for CPUs that others took, given their other waits. They
-/// cannot have computed for longer than the server did, and who is in a queue wants no CPU.
+/// Returns how much of what operations took, s per hour, was waiting for CPUs that others took, given their other waits: as
+/// the kernel counted it, else as an estimate. They cannot have computed for longer than the server did, and who is in a
+/// queue wants no CPU.
 fn waiting_for_cpus_s_per_hour(evidence: &Evidence<'_>, waited: &Waited) -> f64 {
     let Some(computed) = got_beside_others_s_per_hour(evidence) else {
         return 0.0;
     };
+    if let Some(queued) = queued_s_per_hour(evidence) {
+        return queued;
+    }
     // How many syncs a write waits for is estimated, so what is left of its time may be more of that. Some commands do
     // nothing but wait to be told what changes.
     let (kinds, otherwise) = match evidence.writes_wait_for_syncs() {

@@ -17,9 +17,9 @@ use crate::answers::Answers;
 use crate::detectors::unresponsive;
 use crate::evidence::{COUNTERS, Counters, Evidence, Named};
 use crate::namespaces::is_internal;
-use crate::ranking::{is_boilerplate, ordered};
+use crate::ranking::{acquit, is_boilerplate, ordered};
 use crate::since::is_same;
-use crate::thresholds::{NOTHING_WRONG, UNRESPONSIVE};
+use crate::thresholds::NOTHING_WRONG;
 use crate::wording::{SOME_PRIMARY, SOME_ROUTER};
 use crate::{Diagnosis, detectors};
 
@@ -301,22 +301,18 @@ fn all_is_well(mut findings: Vec<Finding>, diagnoses: &[(String, Diagnosis)]) ->
             }
         };
         let of_each = diagnoses.iter().zip(&acquittals);
-        // A router that was lost comes first.
-        let lost = findings.iter().filter(|one| one.id == UNRESPONSIVE);
-        findings.insert(
-            lost.count(),
-            Finding {
-                id: NOTHING_WRONG.into(),
-                title,
-                evidence: of_each
-                    .take(MEMBERS_NAMED)
-                    .map(|((member, _), acquittal)| format!("{member}: {}", acquittal.title))
-                    .collect(),
-                confidence: first.confidence.clone(),
-                risk: first.risk.clone(),
-                ..Finding::default()
-            },
-        );
+        let acquittal = Finding {
+            id: NOTHING_WRONG.into(),
+            title,
+            evidence: of_each
+                .take(MEMBERS_NAMED)
+                .map(|((member, _), acquittal)| format!("{member}: {}", acquittal.title))
+                .collect(),
+            confidence: first.confidence.clone(),
+            risk: first.risk.clone(),
+            ..Finding::default()
+        };
+        acquit(&mut findings, acquittal);
     }
     findings
 }

@@ -1,6 +1,6 @@
 //! Decides the order of findings.
 //!
-//! Findings are ordered by the waiting that acting on them saves, the most first. Six rules are applied here
+//! Findings are ordered by the waiting that acting on them saves, the most first. Seven rules are applied here
 //! because no finding knows of the others:
 //!
 //! - Noticeable observed waiting comes before what a job that nobody ran would save: the seconds of one scan
@@ -10,15 +10,17 @@
 //! - Of findings that save alike (within a factor of two), the one that removes the cause and costs least
 //!   comes first: order before a faster disk (`BEFORE`).
 //! - An effect follows its causes, however much of the waiting is counted under it (`EFFECTS`).
-//! - "Nothing is wrong with the disk" holds only where nothing else saves anything noticeable, and is then
-//!   the answer.
+//! - "Nothing is wrong with the disk" holds only where no finding about the disk saves anything noticeable, and is then
+//!   the answer, after what operations wait for instead.
+//! - Writes that wait for syncs of a disk that is well come where what they wait belongs, although nobody can say what acting
+//!   on it saves.
 //! - Findings that apply to every such host and cost next to nothing come last ([`is_boilerplate`]).
 
 use seekscope_run::Finding;
 
 use crate::Evidence;
-use crate::claims::share_out;
-use crate::thresholds::{NOTHING_WRONG, UNRESPONSIVE};
+use crate::claims::{Waited, explain_the_same, share_out};
+use crate::thresholds::{NOTHING_WRONG, SYNC_BOUND, UNRESPONSIVE};
 
 /// Number of findings on a first screen.
 pub const FIRST_SCREEN: usize = 5;
@@ -111,13 +113,36 @@ pub fn rank(evidence: &Evidence<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     if let Some(at) = acquitted {
         let acquittal = findings.remove(at);
         if !findings.iter().any(accuses_disk) {
-            findings.insert(0, acquittal);
+            acquit(&mut findings, acquittal);
         }
     }
+    place_bound(&mut findings, Waited::of(evidence).syncs);
     findings
 }
 
-/// Is its saving one of observed waiting, at the observed load? Otherwise it is of a job that was not
+/// Adds that nothing is wrong with the disk, behind what operations were seen to wait for.
+pub(crate) fn acquit(findings: &mut Vec<Finding>, acquittal: Finding) {
+    let comes_first = |finding: &Finding| {
+        finding.id == UNRESPONSIVE || finding.id == "locks.queued" || is_noticeable(finding)
+    };
+    let place = findings.iter().position(|finding| !comes_first(finding));
+    findings.insert(place.unwrap_or(findings.len()), acquittal);
+}
+
+/// Moves what writes wait for syncs, s per hour, before what saves less than that, and behind its causes.
+fn place_bound(findings: &mut Vec<Finding>, waited: f64) {
+    let Some(at) = findings.iter().position(|f| f.id == SYNC_BOUND) else {
+        return;
+    };
+    let bound = findings.remove(at);
+    let is_cause = |f: &Finding| is_noticeable(f) && explain_the_same(&f.id, "journal.slow-sync");
+    let after = findings.iter().rposition(is_cause).map_or(0, |at| at + 1);
+    let is_less = |f: &Finding| !is_noticeable(f) || saved(f).is_some_and(|s| s < waited);
+    let place = findings[after..].iter().position(is_less);
+    findings.insert(place.map_or(findings.len(), |at| after + at), bound);
+}
+
+/// Returns whether its saving is one of observed waiting, at the observed load. Otherwise it is of a job that was not
 /// observed.
 pub fn is_seen(finding: &Finding) -> bool {
     finding
@@ -126,18 +151,18 @@ pub fn is_seen(finding: &Finding) -> bool {
         .is_none_or(|gain| gain.unit == PER_HOUR)
 }
 
-/// Is it worth one line at most, as mount options that cost something now and then are?
+/// Returns whether most hosts have it and it costs next to nothing, as mount options that cost something now and then are.
 pub fn is_boilerplate(finding: &Finding) -> bool {
     finding.id == FILESYSTEM && finding.confidence == "low"
 }
 
-/// Does it save noticeable observed waiting?
+/// Returns whether it saves noticeable observed waiting.
 fn is_noticeable(finding: &Finding) -> bool {
     is_seen(finding) && saved(finding).is_some_and(|s| s >= NOTICEABLE_S_PER_HOUR)
 }
 
-/// Does it say that operations were seen to be held up, where nobody counts for how long? That precedes what would be saved
-/// in jobs that were not observed.
+/// Returns whether it says that operations were seen to be held up, where nobody counts for how long. That precedes
+/// what would be saved in jobs that were not observed.
 fn is_held_up(finding: &Finding) -> bool {
     let id = finding.id.as_str();
     const SEEN: [&str; 6] = [
@@ -152,7 +177,7 @@ fn is_held_up(finding: &Finding) -> bool {
     is_queue && !is_noticeable(finding)
 }
 
-/// Does it save noticeable waiting for the disk, or say that operations queue because of the disk?
+/// Returns whether it saves noticeable waiting for the disk, or says that operations queue because of the disk.
 fn accuses_disk(finding: &Finding) -> bool {
     const DISK: [&str; 8] = [
         "disk.",
@@ -449,5 +474,22 @@ mod tests {
         let not_seen = of_a_scan(finding("layout.key-order-lost", Some(500.0)));
         let found = ranked(vec![not_seen, acquittal(), finding("index.unused", None)]);
         assert_eq!(ids(&found)[0], NOTHING_WRONG);
+        let held_up = vec![finding("query.spills", Some(500.0)), acquittal()];
+        assert_eq!(ids(&ranked(held_up)), ["query.spills", NOTHING_WRONG]);
+    }
+
+    #[test]
+    fn what_writes_wait_for_syncs_has_its_place_without_a_saving() {
+        let placed = |mut findings: Vec<Finding>| {
+            findings.push(finding(SYNC_BOUND, None));
+            place_bound(&mut findings, 1_000.0);
+            ids(&findings).iter().position(|id| *id == SYNC_BOUND)
+        };
+        let of_cpus = |s| finding("cpu.saturated", Some(s));
+        assert_eq!(placed(vec![]), Some(0));
+        assert_eq!(placed(vec![of_cpus(700.0)]), Some(0));
+        assert_eq!(placed(vec![of_cpus(1700.0), finding("b", None)]), Some(1));
+        let limited = finding("disk.limited", Some(900.0));
+        assert_eq!(placed(vec![limited, of_cpus(700.0)]), Some(1), "its cause");
     }
 }

@@ -1,15 +1,17 @@
 //! Reports what changed since an earlier run, and whether its predictions came true.
 //!
-//! Findings are identified by id and subject, and by the operations that they are about where both tell. What is compared
-//! is measured in both runs in the same way: the predicted scan of the same file, the time of the same operations, the
-//! waiting for the same collection or index, free bytes, the median checkpoint. A finding counts as gone only if what it
-//! depends on was examined again, and, if it is one of load, the server did as much work: an idle server waits for nothing.
-//! What was not acted on (`acted.rs`) is no remedy's doing; of queries it is told by what they take for what they examine
-//! (`pace.rs`). The figures are those that the reports print (`printed.rs`).
+//! Findings are identified by id and subject, and by the operations that they are about where both tell. What is
+//! compared is measured in both runs in the same way: the predicted scan of the same file, the time of the same
+//! operations, the waiting for the same collection or index, free bytes, the median checkpoint. A finding counts as
+//! gone only if what it depends on was examined again, and, if it is one of load, the server did as much work: an idle
+//! server waits for nothing. What was not acted on (`acted.rs`) is no remedy's doing; of queries it is told by what
+//! they take for what they examine (`pace.rs`), and what others did to the CPUs (`cpus.rs`) is credited to nobody
+//! unless less is examined (`examined.rs`). The figures are those that the reports print (`printed.rs`).
 
 mod acted;
 mod appeared;
 mod cpus;
+mod examined;
 mod layout;
 mod logged;
 mod measured;
@@ -28,8 +30,8 @@ use acted::{Acted, Undone};
 use cpus::Cpus;
 use layout::InOrder;
 use measured::{Measured, Quantity, explain_the_same, measured};
-use other_server::are_names_different;
 pub use other_server::other_server;
+use other_server::{are_names_different, are_two_servers, side_by_side};
 use printed::predicted;
 use verdict::{verdict, worse_by_itself};
 
@@ -57,6 +59,9 @@ pub fn compare(earlier: Examined<'_>, now: Examined<'_>) -> Vec<FindingChange> {
             .collect()
     };
     let (before, after) = (illnesses(earlier), illnesses(now));
+    if are_two_servers(earlier.document, now.document) {
+        return side_by_side(&before, &after);
+    }
     let change_of = |finding: &Finding, told_at: Option<&Finding>| {
         let again = after.iter().find(|other| is_same(finding, other));
         change_of(finding, again, told_at, earlier, now)
@@ -94,12 +99,12 @@ fn told_at<'a>(
     (!is_same(teller, finding)).then_some(*teller)
 }
 
-/// Are both the same illness? Findings that name other operations on the same collection are not.
+/// Returns whether both are the same problem. Findings that name other operations on the same collection are not.
 pub(crate) fn is_same(a: &Finding, b: &Finding) -> bool {
     (&a.id, &a.subject) == (&b.id, &b.subject) && may_be_about_the_same(a, b)
 }
 
-/// Are findings about the same operations, as far as both name any?
+/// Returns whether the findings are about the same operations, as far as both name any.
 fn may_be_about_the_same(a: &Finding, b: &Finding) -> bool {
     let (a, b) = (&a.operations, &b.operations);
     a.is_empty() || b.is_empty() || a.iter().any(|kind| b.contains(kind))
@@ -113,7 +118,11 @@ fn change_of(
     now: Examined<'_>,
 ) -> FindingChange {
     let acted = Acted::of(finding, earlier, now);
-    if let Some(change) = again.and_then(|a| pace::change_of(finding, a, acted, earlier, now)) {
+    let told = again.and_then(|again| {
+        let of_others = cpus::change_of(finding, again, earlier, now);
+        of_others.or_else(|| pace::change_of(finding, again, acted, earlier, now))
+    });
+    if let Some(change) = told {
         return change;
     }
     let found = measured(finding, again, earlier, now);
@@ -121,11 +130,8 @@ fn change_of(
     if told_at.is_none() && acted.undone().is_some() {
         found.tell_growth();
     }
-    if let Some(cpus) = short_of_cpus(finding, &found, now) {
-        found.untold = Some(format!(
-            "its operations took longer, and {} now",
-            cpus.in_words()
-        ));
+    if let Some(why) = explained_by_cpus(finding, &found, earlier, now) {
+        found.untold = Some(why);
         found.after = None;
     }
     let undone = acted.undone().zip(again);
@@ -156,14 +162,36 @@ fn change_of(
     concluded(finding, (again, looked_at), &acted, found, (earlier, now))
 }
 
-/// Returns the CPUs where operations that wait for them need not have become slower by themselves.
-fn short_of_cpus(finding: &Finding, found: &Measured, now: Examined<'_>) -> Option<Cpus> {
-    let is_worse = is_of_queries(finding) && direction(found.before, found.after) == "worse";
-    let cpus = Cpus::short(now);
-    cpus.filter(|_| is_worse)
+/// Says that operations need not have become slower, or quicker, by themselves where they waited for CPUs in one of the
+/// runs.
+fn explained_by_cpus(
+    finding: &Finding,
+    found: &Measured,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Option<String> {
+    if !is_of_queries(finding) {
+        return None;
+    }
+    match direction(found.before, found.after) {
+        "worse" => {
+            let cpus = Cpus::short(now)?.in_words();
+            Some(format!("its operations took longer, and {cpus} now"))
+        }
+        "better" => {
+            let were_short = Cpus::short(earlier).filter(|_| Cpus::short(now).is_none());
+            let is_spared = examined::is_less(finding, earlier, now);
+            let cpus = were_short.filter(|_| !is_spared)?.in_words();
+            Some(format!(
+                "its operations are quicker, but {cpus} then, and nothing shows that less is examined for them now"
+            ))
+        }
+        _ => None,
+    }
 }
 
-/// Did less come of it, or nothing, and does nothing say yet why that is not told? That the loads differ says more.
+/// Returns whether less came of it, or nothing, and nothing says yet why that cannot be told. That the loads differ
+/// says more.
 fn is_open(found: &Measured, again: Option<&Finding>) -> bool {
     let is_less = match direction(found.before, found.after) {
         "same" => again.is_none(),
@@ -270,7 +298,7 @@ fn told_change(
         (false, _) => "gone",
     }
 }
-/// Was it a scan of a collection, and does an index that was made serve its queries badly?
+/// Returns whether it was a scan of a collection, and an index that was created serves its queries badly.
 fn has_become_index_scan(finding: &Finding, now: Examined<'_>) -> bool {
     let mut others = now.diagnosis.findings.iter();
     finding.id == "query.collection-scan"
@@ -297,12 +325,12 @@ fn why_unseen(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Op
         .then_some("scans were counted again, and none was seen often enough to be named")
 }
 
-/// Is it about operations that an index would serve?
+/// Returns whether it is about operations that an index would serve.
 fn is_of_queries(finding: &Finding) -> bool {
     claims::READING.contains(&finding.id.as_str())
 }
 
-/// Is it true or false whatever the server is doing?
+/// Returns whether it is true or false whatever the server is doing.
 fn is_fact(id: &str) -> bool {
     const FACTS: [&str; 12] = [
         "evidence.",
@@ -334,7 +362,7 @@ fn was_traced(run: Examined<'_>) -> bool {
     phase.is_some_and(|phase| phase.trace.is_some())
 }
 
-/// Were the facts that a finding of this id depends on examined?
+/// Returns whether the facts that a finding of this ID depends on were examined.
 fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
     let family = id.split('.').next().unwrap_or_default();
     let document = run.document;

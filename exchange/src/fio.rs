@@ -24,7 +24,11 @@ impl LineReader for Reader {
             self.version = match text {
                 HEADER_2 => 2,
                 HEADER_3 => 3,
-                _ => return Err(malformed("the first line names no version 2 or 3")),
+                _ => {
+                    return Err(malformed(
+                        "the first line names neither version 2 nor version 3",
+                    ));
+                }
             };
             import.summary.untimed = self.version == 2;
             import.summary.without_latency = true;
@@ -37,13 +41,13 @@ impl LineReader for Reader {
             let ms = number::<u64>(next("time")?, "time")?;
             let ns = ms
                 .checked_mul(1_000_000)
-                .ok_or_else(|| malformed("time beyond all clocks"))?;
+                .ok_or_else(|| malformed("the time is larger than any clock's"))?;
             self.clock_ns = self.clock_ns.max(ns);
         }
         let (path, action) = (next("file")?, next("action")?);
         let op = match action {
             "add" | "open" | "close" => {
-                import.skip("a file added, opened or closed");
+                import.skip("a file that is added, opened or closed");
                 return Ok(());
             }
             "trim" => {
@@ -88,8 +92,12 @@ impl LineReader for Reader {
 
 /// Parses a number, or says what is wrong with it.
 pub(crate) fn number<T: std::str::FromStr>(text: &str, what: &str) -> LineResult<T> {
-    text.parse()
-        .map_err(|_| malformed(format!("{what} `{}` is no number in range", brief(text))))
+    text.parse().map_err(|_| {
+        malformed(format!(
+            "{what} `{}` is not a number in the allowed range",
+            brief(text)
+        ))
+    })
 }
 
 fn brief(text: &str) -> &str {

@@ -17,6 +17,7 @@ pub use density::{Axis, DensityGrid};
 pub use device_use::{Checkpoint, DeviceUse, DeviceUseFinder, FileUse, PAUSE_NS};
 pub use trace::QUEUE_DEPTH_MAX;
 pub use trace::analyser::TraceAnalyser;
+pub use trace::classify::DOMINANT_SHARE;
 pub use trace::device::{BytesByPurpose, DiskTrace};
 pub use trace::options::{AnalysisOptions, EXACT_VALUES_MAX};
 pub use trace::result::{

@@ -34,7 +34,7 @@ impl ScanReads {
 /// A scan whose next leaf lies at least this many leaves before its last one is another scan. Where
 /// others read leaves just before the scan, its place may be wrong by less.
 const BACK_MIN: usize = 256;
-/// In a small tree, one that is back in the first half of what was passed, by at least so many: it
+/// In a small tree, one that is back in the first half of what was passed, by at least this many: it
 /// has come some way by the time that it is followed.
 const BACK_HALF_MIN: usize = 64;
 
@@ -43,6 +43,8 @@ const BACK_HALF_MIN: usize = 64;
 pub(crate) struct Followed {
     /// When the user began to wait; for a command of the user's, when we began.
     began_ns: Option<u64>,
+    /// Whether that is when we began.
+    pub(crate) from_start: bool,
     /// The first leaf at which the scan was seen.
     first: Option<usize>,
     /// The last leaf, as leaves are numbered now.
@@ -56,6 +58,7 @@ impl Followed {
     pub(crate) fn new(began_ns: Option<u64>) -> Self {
         Self {
             began_ns,
+            from_start: began_ns.is_some(),
             first: began_ns.map(|_| 0),
             last: None,
             moved_ns: None,
@@ -70,6 +73,7 @@ impl Followed {
         });
         if is_another {
             (self.began_ns, self.first) = (None, None);
+            self.from_start = false;
         }
         self.began_ns.get_or_insert(now_ns);
         self.first.get_or_insert(ordinal);
@@ -141,8 +145,10 @@ mod tests {
         let (mut sweep, mut followed) = (sweep(), Followed::new(Some(1_000)));
         assert!(!followed.scan_at(10, 3_000));
         assert!(!followed.scan_at(9_000, 50_000));
+        assert!(followed.from_start);
         assert_eq!(progress(&followed, &mut sweep, 9_000), (49_000, 9_000));
         assert!(followed.scan_at(5, 60_000));
+        assert!(!followed.from_start);
         assert!(!followed.scan_at(905, 61_000));
         assert_eq!(progress(&followed, &mut sweep, 905), (1_000, 900));
         assert_eq!(followed.elapsed_ns(62_000), 2_000);

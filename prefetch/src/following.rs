@@ -51,7 +51,7 @@ pub(crate) struct Follower<'a> {
     pub(crate) guard: Option<Guard>,
     pub(crate) intensity: f64,
     pub(crate) peace: Duration,
-    /// Until it turns out that reading ahead does not make the scan faster, which ends it.
+    /// Whether reading ahead may still make the scan faster; once it turns out not to, it ends.
     pub(crate) helps: bool,
     /// The scan has not been allowed to begin, so what the server reads is something else.
     pub(crate) scan_waits: bool,
@@ -451,6 +451,7 @@ impl Follower<'_> {
         record.passed = (progress.elapsed_ns > 0).then_some(PassedScan {
             bytes: progress.passed_bytes,
             elapsed_ns: progress.elapsed_ns,
+            from_start: self.followed.from_start,
         });
         record.gain = self
             .pauses

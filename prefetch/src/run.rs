@@ -1,5 +1,7 @@
 //! Reading ahead until the scan has ended: some threads read stretches, one follows the scan.
 
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -23,8 +25,8 @@ use crate::tree_watch::NewTree;
 const SLOW_REQUEST_NS: f64 = 1e6;
 /// The longest a scan is kept waiting, as a multiple of the time that reading its file should take.
 const PATIENCE: f64 = 1.5;
-/// … but at least this long: a disk with saved-up credit looks several times as fast in a short
-/// trial as it is, which for a small file is all of the difference.
+/// A scan may be kept waiting at least this long: in a short trial, a disk with saved-up credit looks several
+/// times as fast as it is, which for a small file is all of the difference.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Decides about the beginning and the end.
@@ -62,6 +64,22 @@ pub struct Finished {
     pub record: PrefetchRecord,
     /// What could not be done during the run, why, and what grants it.
     pub limitations: Vec<Limitation>,
+}
+
+/// Returns whether an open file has no name any more.
+fn is_deleted(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+}
+
+fn note_deletion(mut finished: Finished, file: &File) -> Finished {
+    if is_deleted(file) {
+        finished.limitations.push(Limitation {
+            what: "the file was deleted during the run, and nothing could be read ahead of later scans".into(),
+            why: "its collection or index was dropped, or another file took its place".into(),
+            remedy: String::new(),
+        });
+    }
+    finished
 }
 
 impl Prefetch {
@@ -149,7 +167,7 @@ impl Prefetch {
             started
         })
         .map_err(|source| PrefetchError::Thread { source })?;
-        let finished = follower.finish();
+        let finished = note_deletion(follower.finish(), &file);
         let failure = lock(&shared.failure).take();
         match failure.filter(|_| finished.record.bytes_read == 0) {
             // Some blocks may be gone with a checkpoint; if nothing was read, something is wrong.
@@ -179,5 +197,19 @@ impl Prefetch {
         let singly_s = record.leaf_pages as f64 * costs.request_ns / 1e9;
         let patience = Duration::try_from_secs_f64(PATIENCE * in_one_s.min(singly_s));
         waits.then(|| patience.unwrap_or_default().max(PATIENCE_MIN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_seen_to_be_deleted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = File::open(file.path()).unwrap();
+        assert!(!is_deleted(&open));
+        drop(file);
+        assert!(is_deleted(&open));
     }
 }

@@ -23,6 +23,9 @@ pub struct Definition {
     pub(crate) multikey: Vec<String>,
     /// Why it cannot be reordered in any way.
     pub(crate) obstacle: Option<Obstacle>,
+    /// Whether a change stream can tell what is written while it is copied. A standalone server has none, and nobody may
+    /// write to the collection there.
+    pub(crate) can_be_followed: bool,
 }
 
 impl Definition {
@@ -56,6 +59,7 @@ impl Definition {
             namespace: site.namespace.clone(),
             identity: String::new(),
             obstacle: obstacle_of_kind(site.database(), name, &listed, &options),
+            can_be_followed: site.replica_set || site.router,
             options,
             indexes: Vec::new(),
             multikey: Vec::new(),
@@ -92,7 +96,7 @@ impl Definition {
             if *by != By::Natural {
                 return Some("it is capped: the order of its documents is their age".into());
             }
-            if !quiesced {
+            if self.can_be_followed && !quiesced {
                 return Some(
                     "it is capped, so changes cannot be brought over in their order; \
                      stop its writers and use --quiesced"
@@ -143,7 +147,7 @@ impl Definition {
         let directions = keys.values().all(|d| matches!(float(d), Some(1.0 | -1.0)));
         if keys.is_empty() || !directions {
             return Err(format!(
-                "{keys} is no key pattern of ascending (1) and descending (-1) fields"
+                "{keys} is not a key pattern of ascending (1) and descending (-1) fields"
             ));
         }
         let begins = |index: &&Document| {
@@ -191,7 +195,7 @@ impl Definition {
         {
             Some("is hashed, text, wildcard or geographic and has no order of values")
         } else if index.get("collation") != self.options.get("collation") {
-            Some("has another collation than the collection")
+            Some("has a different collation from the collection")
         } else {
             None
         }
@@ -267,6 +271,7 @@ mod tests {
             indexes: vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }, index],
             multikey: Vec::new(),
             obstacle: None,
+            can_be_followed: true,
         }
     }
 
@@ -321,13 +326,16 @@ mod tests {
 
     #[test]
     fn capped_collections_keep_their_order() {
-        let capped = definition(
+        let mut capped = definition(
             doc! { "capped": true },
             doc! { "key": { "a": 1 }, "name": "i" },
         );
         assert!(capped.refusal(&By::Natural, false).is_some());
         assert_eq!(capped.refusal(&By::Natural, true), None);
         assert!(capped.refusal(&By::Index(doc! { "a": 1 }), true).is_some());
+        // Nothing is brought over there, whatever the collection.
+        capped.can_be_followed = false;
+        assert_eq!(capped.refusal(&By::Natural, false), None);
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(crate) fn has_ttl(definition: &Definition) -> bool {
         .any(|index| index.contains_key(EXPIRES))
 }
 
-/// Is there a unique index besides that of `_id`?
+/// Returns whether there is a unique index besides that of `_id`.
 pub(crate) fn has_unique(definition: &Definition) -> bool {
     let mut others = definition.indexes.iter().filter(|index| !is_of_id(index));
     others.any(|index| is_set(index, "unique"))
@@ -186,6 +186,7 @@ mod tests {
             ],
             multikey: Vec::new(),
             obstacle: None,
+            can_be_followed: false,
         };
         let expected = [
             doc! { "v": 2, "key": { "t": 1 }, "name": "t", EXPIRES: NEVER_S,

@@ -71,7 +71,7 @@ pub(crate) struct Record {
     pub(crate) sum: String,
     /// Every change before this position in the change stream is in the copy.
     pub(crate) token: Option<ResumeToken>,
-    /// Without a stream: the counts of writes to the original when the copy began.
+    /// The counts of writes to the original when the copy began, if there is no stream.
     pub(crate) writes: Option<WriteCounts>,
     /// The server was told to refuse writes.
     pub(crate) blocked: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Record {
     /// The copy takes the original's place whatever its order.
     #[serde(default)]
     pub(crate) forced: bool,
-    /// Most bytes of documents copied per second. Versions that did not record it have no limit here.
+    /// The most bytes of documents copied per second. Versions that did not record it have no limit here.
     #[serde(default)]
     pub(crate) max_rate: Option<i64>,
 }
@@ -179,6 +179,7 @@ impl Record {
             indexes: indexes.collect::<Result<_, _>>()?,
             multikey: Vec::new(),
             obstacle: None,
+            can_be_followed: site.replica_set || site.router,
         })
     }
 

@@ -5,7 +5,11 @@ use seekscope_run::{Disk, Finding, Gain, Limitation, Outcome, RunDocument, Trace
 
 use crate::numbers::{counted, format_rate, format_share};
 
-/// Is there something that must be known before any figure is relied on?
+/// Said with commands to copy: connection strings are recorded without user and password.
+pub(crate) const COMMANDS_LACK_LOGIN: &str =
+    "The commands shown carry no login: add yours where the server asks for one.";
+
+/// Returns whether there is something that must be known before any figure is relied on.
 pub(crate) fn has_reservations(document: &RunDocument) -> bool {
     !document.limitations.is_empty()
         || lost_events(document).is_some()
@@ -65,7 +69,7 @@ fn traces(document: &RunDocument) -> impl Iterator<Item = &TraceFacts> {
         .filter_map(|phase| phase.trace.as_ref())
 }
 
-/// Are the losses large enough to change conclusions?
+/// Returns whether the losses are large enough to change conclusions.
 fn loss_matters(document: &RunDocument) -> bool {
     traces(document).any(TraceFacts::loss_matters)
 }

@@ -1,6 +1,6 @@
-//! What `advise` learnt of a collection and of the queries on it, and what other ways of storing it cost.
+//! What `advise` learnt about a collection and the queries on it, and what other ways of storing it cost.
 //!
-//! Of queries and indexes the names of fields are kept, never a value. Blocks are pages that WiredTiger read from
+//! For queries and indexes, the names of fields are kept, never a value. Blocks are pages that WiredTiger read from
 //! its files. What could not be found out is `None`.
 
 use std::collections::BTreeMap;
@@ -17,6 +17,9 @@ pub struct AdviceRecord {
     pub collection: AdvisedCollection,
     /// The queries on the collection, the most frequent first.
     pub shapes: Vec<QueryShape>,
+    /// The queries that all figures leave out, the most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutQueries>,
     /// The documents that the ways were tried with; null if none were taken.
     pub sample: Option<AdviceSample>,
     /// The server that they were tried on.
@@ -28,7 +31,7 @@ pub struct AdviceRecord {
     /// Indexes that no operation has used since the server began to count, and none of the queries would use, as JSON key
     /// patterns.
     pub unused_indexes: Vec<String>,
-    /// For how long the server had counted then, s.
+    /// How long the server had counted then, s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused_for_s: Option<f64>,
     /// Whose counts these are.
@@ -99,6 +102,24 @@ pub struct CollectionUse {
 }
 
 impl CollectionUse {
+    /// Fewer reads are too few to compare what a read costs with what it costs at another time.
+    pub const COMPARED_READS_MIN: u64 = 50;
+
+    /// Returns why nothing can be compared with it, if that is so. `when` says when it was.
+    pub fn too_few_reads(&self, when: &str) -> Option<String> {
+        (self.reads < Self::COMPARED_READS_MIN).then(|| {
+            let (reads, are) = match self.reads {
+                1 => ("1 read".into(), "is"),
+                reads => (format!("{reads} reads"), "are"),
+            };
+            format!(
+                "{reads} in {:.0} s {when} {are} too few to compare: {} are needed",
+                self.elapsed_s,
+                Self::COMPARED_READS_MIN
+            )
+        })
+    }
+
     /// Returns the reads per second.
     pub fn reads_per_s(&self) -> f64 {
         self.reads as f64 / self.elapsed_s.max(1e-3)
@@ -131,7 +152,7 @@ pub struct TracedReads {
     pub elapsed_s: f64,
     /// Blocks that the server read from the files.
     pub blocks: u64,
-    /// Those of them that came from the disk rather than from the page cache; null if that is not known.
+    /// Blocks among them that came from the disk rather than the page cache; null if that is not known.
     pub disk_blocks: Option<u64>,
     /// Time that the reads took together, s.
     pub reads_s: f64,
@@ -161,12 +182,12 @@ pub struct AdviceSince {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexUseCounted {
-    /// Those of the one server that there is.
+    /// The counts of the only server.
     #[default]
     Server,
-    /// Those of each member of the replica set that keeps data.
+    /// The counts of each data-bearing member of the replica set.
     AllMembers,
-    /// Those of the primary of each shard, whom a mongos asks.
+    /// The counts of the primary of each shard, which a mongos asks.
     PrimariesOfShards,
 }
 
@@ -191,7 +212,7 @@ pub enum ShapeSource {
 pub struct QueryShape {
     /// Fields that are compared with one value, or with each of a list.
     pub equality: Vec<String>,
-    /// Those of `equality` that are compared with a list (`$in`).
+    /// The fields among `equality` that are compared with a list (`$in`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
     /// How many values these lists hold, by field: the mean where queries differ in it. A trial asks for as many, but for at
@@ -213,6 +234,22 @@ pub struct QueryShape {
     /// in it; null if it does not stop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
+}
+
+/// Queries of one kind that were seen or told, and that the figures leave out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct LeftOutQueries {
+    /// Their fields and operators as JSON, never a value; empty if they are not shown.
+    pub shape: String,
+    /// Why they are left out.
+    pub why: String,
+    /// Queries per second; null if only their kind is known.
+    pub per_s: Option<f64>,
+    /// Their share of all queries that were seen or told; null if that is not known.
+    pub share: Option<f64>,
+    /// Their share of the documents that those queries examined; null if that is not known.
+    pub examined_share: Option<f64>,
 }
 
 impl QueryShape {
@@ -285,7 +322,7 @@ pub struct AdviceTrial {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum WayKind {
-    /// As the collection is stored now.
+    /// The collection as it is stored now.
     #[default]
     Present,
     /// Another index.
@@ -401,7 +438,7 @@ pub struct ShapeCost {
     pub index_blocks: f64,
     /// Blocks that one query reads of the whole collection, of the indexes too: predicted.
     pub blocks: f64,
-    /// Those of them that are of the indexes; null if it is not known.
+    /// Blocks among them that belong to indexes; null if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_blocks_of_whole: Option<f64>,
     /// Bounds of the prediction, from the differences between rounds of the trial: 95 %.

@@ -19,13 +19,13 @@ pub enum Arrivals {
     /// stall delays the operations that would have been measured.
     #[default]
     Closed,
-    /// At even intervals.
+    /// Starts at even intervals.
     Constant { per_s: f64 },
-    /// At exponentially distributed intervals.
+    /// Starts at exponentially distributed intervals.
     Poisson { per_s: f64 },
-    /// At a rate that grows evenly from `from_per_s` to `to_per_s`.
+    /// Starts at a rate that grows evenly from `from_per_s` to `to_per_s`.
     Ramp { from_per_s: f64, to_per_s: f64 },
-    /// At the times recorded in `file`.
+    /// Starts at the times recorded in `file`.
     Replayed { file: String },
 }
 
@@ -197,7 +197,7 @@ pub struct OperationResult {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct StorageFacts {
-    /// By the servers' own statistics, which on shards include copies that moves of chunks have left.
+    /// Number of documents by the servers' own statistics, which on shards include copies left by chunk migrations.
     pub documents: u64,
     /// Total size of all documents as BSON, bytes.
     pub data_bytes: u64,
@@ -300,7 +300,7 @@ impl Verification {
         match is_more && self.missing == 0 && self.different == 0 {
             _ if self.holds() => None,
             true => Some("there are more documents than were acknowledged"),
-            false => Some("acknowledged writes are not there"),
+            false => Some("acknowledged writes are missing"),
         }
     }
 
@@ -335,6 +335,16 @@ pub struct Saturation {
     /// The largest share of this host's CPU time that was used by processes other than client and server during a
     /// probe (`others_cpu_ns` of its step); `None` if that is not known.
     pub others_cpu_share: Option<f64>,
+}
+
+impl Saturation {
+    /// Returns whether no rate met the objective, and the lowest that was tried missed it: what a late client left open about
+    /// higher ones changes nothing.
+    pub fn all_missed(&self) -> bool {
+        let missed = self.missed_from_per_s.unwrap_or(f64::INFINITY);
+        let untold = self.untold_from_per_s;
+        self.maximum_per_s.is_none() && untold.is_none_or(|untold| missed <= untold)
+    }
 }
 
 /// A rate that was tried for longer than a probe.

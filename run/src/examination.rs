@@ -171,11 +171,37 @@ pub struct MemberRecord {
     pub slow_log_s: Option<f64>,
     /// Number of samples of the running operations; 0 in records of versions that did not count them.
     pub operation_looks: u32,
+    /// Number of those samples in which `db.fsyncLock()` kept all writes out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fsync_lock_looks: Option<u32>,
     /// The server's start-up warnings, verbatim.
     pub warnings: Vec<String>,
+    /// What it did not tell because a login or a right is missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<Untold>,
     /// What was found out on its host; `None` unless this is a member of a deployment that was examined as a whole,
     /// and ran on a host where seekscope did.
     pub on_host: Option<MemberOnHost>,
+}
+
+/// Something that a server did not tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default)]
+pub struct Untold {
+    /// What is not known, e.g. "its parameters".
+    pub what: String,
+    pub lacking: Lacking,
+}
+
+/// What is missing where a server refuses a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Lacking {
+    /// The connection string names no user, and the server wants one.
+    Login,
+    /// The user has not the right to run the command.
+    #[default]
+    Right,
 }
 
 /// A change of a member's state.
@@ -296,7 +322,7 @@ pub struct IndexFacts {
     pub reusable_bytes: Option<u64>,
     /// Number of uses that the server has counted (`$indexStats`).
     pub uses: Option<u64>,
-    /// For how long the server has counted uses, s; of several members, the shortest time.
+    /// How long the server has counted uses, s; the shortest time of several members.
     pub counted_s: Option<f64>,
     /// Whether it is still being built.
     pub building: bool,
@@ -325,7 +351,7 @@ pub enum IndexOption {
 }
 
 impl IndexFacts {
-    /// Is it needed even if no query uses it?
+    /// Returns whether it is needed even if no query uses it.
     pub fn has_a_duty(&self) -> bool {
         let duties = [IndexOption::Unique, IndexOption::Expiring];
         duties.iter().any(|duty| self.options.contains(duty))
@@ -428,7 +454,8 @@ impl EarlierRun {
     pub fn caution(&self) -> Option<String> {
         let servers = self.other_server.as_ref()?;
         Some(format!(
-            "The earlier run is of another server: {servers}. What differs need not have changed."
+            "The earlier run examined another server: {servers}. A difference between the two runs \
+             is therefore not necessarily a change."
         ))
     }
 }
@@ -492,7 +519,7 @@ impl DiskAbility {
     pub fn basis(&self) -> &'static str {
         match (self.measured, self.seen) {
             (true, false) => "measured",
-            (true, true) => "measured, with the limits that hold for the server",
+            (true, true) => "measured, within the limits that apply to the server",
             (false, true) => "as seen in this run",
             (false, false) => "of a typical disk",
         }
@@ -503,6 +530,11 @@ impl ExaminationRecord {
     /// Returns the examined server.
     pub fn examined(&self) -> Option<&MemberRecord> {
         self.members.first()
+    }
+
+    /// Returns the names of all members, in their order.
+    pub fn member_names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|member| member.name.as_str())
     }
 
     /// Returns how long the examination was meant to take.

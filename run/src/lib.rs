@@ -55,8 +55,8 @@ mod visible;
 
 pub use advice::{
     AdviceRecord, AdviceSample, AdviceSince, AdviceTrial, AdviceVerdict, AdvisedCollection,
-    CollectionUse, IndexUseCounted, QueryShape, ShapeCost, ShapeSource, SortField, StoringWay,
-    TracedReads, WayKind,
+    CollectionUse, IndexUseCounted, LeftOutQueries, QueryShape, ShapeCost, ShapeSource, SortField,
+    StoringWay, TracedReads, WayKind,
 };
 pub use bench::{
     Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint, OperationResult,
@@ -89,8 +89,8 @@ pub use error_kind::{ErrorKind, Kinded};
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
     ExaminationCost, ExaminationRecord, FindingChange, FtdcFacts, HostSettings, IndexFacts,
-    IndexOption, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue, OplogFacts,
-    RoleChange, Silence, WorkCompared,
+    IndexOption, Lacking, MemberOnHost, MemberRecord, MemberRun, MemberState, NamedValue,
+    OplogFacts, RoleChange, Silence, Untold, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState, SORT_FILES, TEMPORARY_FOLDER, labelled};
 pub use file_totals::FileTotals;

@@ -52,6 +52,10 @@ pub struct LoggedOperations {
     pub keys_examined: u64,
     /// Documents that were returned, updated or deleted.
     pub results: u64,
+    /// How many of them were sorts or aggregations that returned a first batch only, and the rest later: `results` has
+    /// none of that rest.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub first_batches: u64,
     /// What the operations themselves read from files.
     pub read_bytes: u64,
     /// The time that this took them, µs.
@@ -69,18 +73,15 @@ impl LoggedOperations {
             documents_examined: sum(self.documents_examined, others.documents_examined),
             keys_examined: sum(self.keys_examined, others.keys_examined),
             results: sum(self.results, others.results),
+            first_batches: sum(self.first_batches, others.first_batches),
             read_bytes: sum(self.read_bytes, others.read_bytes),
             reading_us: sum(self.reading_us, others.reading_us),
         };
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde asks for"
-)]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
+fn is_zero<N: Default + PartialEq>(count: &N) -> bool {
+    *count == N::default()
 }
 
 #[expect(
@@ -159,10 +160,11 @@ pub struct FilterSeen {
     pub keys: Vec<KeySeen>,
     /// Whether distinct values are asked for.
     pub distinct: bool,
-    /// Those of `fields` that are compared with one value or several.
+    /// The fields among `fields` that are compared with one value or several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equal: Vec<String>,
-    /// Those of `fields` in which it looks for a pattern that may begin anywhere, or in any letters.
+    /// The fields among `fields` in which it looks for a pattern that may begin anywhere, or whatever the letters'
+    /// case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
     /// Conditions for which an ordinary index on the field is not read at a few places only, patterns apart.

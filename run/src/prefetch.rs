@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefetchPace {
-    /// From the server's reads of the file.
+    /// Taken from the server's reads of the file.
     Traced,
-    /// From the number of bytes that the server has read from all files together.
+    /// Taken from the number of bytes that the server has read from all files together.
     Counted,
     /// The scan's progress is unknown: leaves are read as fast as an engine can process what is in memory.
     #[default]
@@ -48,8 +48,12 @@ impl PrefetchGain {
 pub struct PassedScan {
     /// Bytes of the leaves that it passed.
     pub bytes: u64,
-    /// From when the user began to wait to when the scan was last seen to move, ns.
+    /// Time from when the user began to wait until the scan was last seen to move, ns.
     pub elapsed_ns: u64,
+    /// Whether the user began to wait when prefetch was started, as the scan is that of its command; if not, `elapsed_ns`
+    /// begins when the scan was first seen.
+    #[serde(default)]
+    pub from_start: bool,
 }
 
 /// What one run read ahead, and the result.
@@ -169,8 +173,8 @@ pub enum PrefetchSummary {
     Sync(PrefetchForSync),
 }
 
-/// From here on a scan takes as long as its requests, ns per request: what it would take alone can be predicted from
-/// them. On quicker disks much of its time is the server's own.
+/// The time per request, ns, from which a scan takes as long as its requests, so that its time alone can be
+/// predicted from them. On faster disks, much of its time is the server's own.
 const PREDICTABLE_NS: f64 = 3e6;
 
 impl PrefetchRecord {
@@ -260,6 +264,7 @@ mod tests {
             passed: Some(PassedScan {
                 bytes: 250,
                 elapsed_ns: 16_000,
+                from_start: true,
             }),
             ..slow.clone()
         };

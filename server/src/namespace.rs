@@ -39,7 +39,7 @@ impl Namespace {
         } else if name.len() > DATABASE_MAX_BYTES {
             Some("the database name is longer than 63 bytes")
         } else if name.contains(DATABASE_FORBIDDEN) || name.contains('.') {
-            Some("the database name holds one of / \\ . \" $, a blank or NUL")
+            Some("the database name contains /, \\, ., \", $, a space or NUL")
         } else {
             None
         }
@@ -48,14 +48,14 @@ impl Namespace {
     /// Checks both names.
     pub fn new(database: &str, collection: &str) -> Result<Self, NamespaceError> {
         let why = if database.is_empty() || collection.is_empty() {
-            "database and collection must not be empty"
+            "the names of database and collection must not be empty"
         } else if let Some(why) = Self::database_flaw(database) {
             why
         } else if collection.contains('\0')
             || collection.starts_with('.')
             || collection.ends_with('.')
         {
-            "the collection name holds NUL, or begins or ends with a dot"
+            "the collection name contains NUL, or begins or ends with a dot"
         } else if database.len() + 1 + collection.len() > NAMESPACE_MAX_BYTES {
             "it is longer than 255 bytes"
         } else {

@@ -15,7 +15,7 @@ use mongodb::{Client, Database};
 use tokio::time::timeout;
 
 pub use self::error::ServerError;
-pub(crate) use self::error::not_authorised;
+pub(crate) use self::error::{lacking, not_authorised};
 pub use self::facts::ServerFacts;
 use crate::driver_error::plain;
 use crate::hello::Hello;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use mongodb::error::{Error, ErrorKind};
 use mongodb::event::EventHandler;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::{ClientOptions, Tls};
+use seekscope_run::MemberState;
 use seekscope_run::units::format_list;
 
 use crate::driver_error::{of_io, plain};
@@ -27,6 +29,8 @@ const USUAL_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Default)]
 pub struct Sightings {
     seen: Arc<Mutex<BTreeMap<String, Sighting>>>,
+    /// Whether any of them was a primary at any time.
+    saw_primary: Arc<AtomicBool>,
     /// The replica set that the connection string names.
     set: Option<String>,
     uses_tls: bool,
@@ -78,62 +82,70 @@ impl NoServerKind {
     /// Returns what to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Away => "check host and port, and that the server runs",
+            Self::Away => "check the host and the port, and that the server is running",
             Self::Silent => {
-                "check host and port, that no firewall swallows the packets, and that the server is not stuck"
+                "check the host and the port, that no firewall drops the packets, and that the \
+                 server does not hang"
             }
             Self::UnknownName => {
-                "check how the host's name is spelt, and that this host can resolve it"
+                "check the spelling of the host name, and that this host can resolve it"
             }
             Self::ClosesPlain => {
-                "if the server requires TLS, add tls=true to the connection string, and tlsCAFile=FILE \
-                 where its certificate is not signed by a public authority"
+                "if the server requires TLS, add tls=true to the connection string, and \
+                 tlsCAFile=FILE if its certificate is not signed by a public authority"
             }
             Self::ClosesTls => {
-                "if the server does not use TLS, leave tls=true out of the connection string"
+                "if the server does not use TLS, remove tls=true from the connection string"
             }
             Self::Untrusted => {
-                "name the certificate of the authority that signed the server's with tlsCAFile=FILE"
+                "with tlsCAFile=FILE, name the certificate of the authority that signed the \
+                 server's certificate"
             }
             Self::OwnAuthority => {
-                "its certificate is its own authority, which is not taken for a server's: give it one that an \
-                 authority has signed (basicConstraints=CA:FALSE), or trust whoever answers with \
+                "its certificate is that of an authority, which is not accepted as a server's: \
+                 give the server a certificate that an authority has signed \
+                 (basicConstraints=CA:FALSE), or trust any server that answers with \
                  tlsAllowInvalidCertificates=true"
             }
-            Self::OtherName => "connect by a name that stands in the server's certificate",
+            Self::OtherName => "connect by a name that the server's certificate contains",
             Self::WantsCertificate => "name a client certificate with tlsCertificateKeyFile=FILE",
             Self::TlsFile => "name a PEM file that can be read",
             Self::TooOld => {
                 "`seekscope trace -p PID`, `seekscope top --pid PID`, `seekscope layout DBPATH` and \
                  `seekscope prefetch DBPATH COLLECTION` need no connection and work with it"
             }
-            Self::OtherSet => {
-                "name the set that it belongs to with replicaSet=NAME, or leave the option out"
-            }
+            Self::OtherSet => "name its replica set with replicaSet=NAME, or remove the option",
             Self::NoPrimary => {
                 "wait until the set has elected one, or name one member and add directConnection=true"
             }
-            Self::Other => "check host, port and TLS options, and that the server runs",
+            Self::Other => {
+                "check the host, the port and the TLS options, and that the server is running"
+            }
         }
     }
 }
 
 impl Sightings {
-    /// Has the driver report what it sees.
+    /// Makes the driver report what it sees.
     pub fn watch(options: &mut ClientOptions) -> Self {
         let sightings = Self {
             seen: Arc::default(),
+            saw_primary: Arc::default(),
             set: options.repl_set_name.clone(),
             uses_tls: matches!(options.tls, Some(Tls::Enabled(_))),
             limit: options.server_selection_timeout.unwrap_or(USUAL_LIMIT),
         };
         let seen = Arc::clone(&sightings.seen);
+        let saw_primary = Arc::clone(&sightings.saw_primary);
         let note = move |event| {
             let (address, sighting) = match event {
-                SdamEvent::ServerHeartbeatSucceeded(event) => (
-                    event.server_address,
-                    Sighting::Answered(Hello::read(&event.reply).into()),
-                ),
+                SdamEvent::ServerHeartbeatSucceeded(event) => {
+                    let hello = Hello::read(&event.reply);
+                    if hello.state == MemberState::Primary {
+                        saw_primary.store(true, Ordering::Relaxed);
+                    }
+                    (event.server_address, Sighting::Answered(hello.into()))
+                }
                 SdamEvent::ServerHeartbeatFailed(event) => {
                     (event.server_address, Sighting::Failed(event.failure))
                 }
@@ -201,10 +213,26 @@ impl Sightings {
         each_fails.then(|| self.why_none())
     }
 
+    /// Returns what the only server said that was seen, if it is a secondary and never was anything else.
+    pub fn only_secondary(&self) -> Option<Hello> {
+        if self.saw_primary.load(Ordering::Relaxed) {
+            return None;
+        }
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = seen.values().map(|sighting| match sighting {
+            Sighting::Answered(hello) => Some(hello),
+            Sighting::Failed(_) => None,
+        });
+        let (only, None) = (answers.next()??, answers.next()) else {
+            return None;
+        };
+        (only.state == MemberState::Secondary).then(|| Hello::clone(only))
+    }
+
     fn silence(&self) -> NoServer {
         NoServer {
             kind: NoServerKind::Silent,
-            why: format!("no answer within {} s", self.limit.as_secs_f64()),
+            why: format!("it did not answer within {} s", self.limit.as_secs_f64()),
         }
     }
 
@@ -216,18 +244,18 @@ impl Sightings {
         let (kind, why) = if answer.wire_version < WIRE_VERSION_MIN {
             let (wire, release) = (answer.wire_version, release_of(answer.wire_version));
             let why = format!(
-                "its wire version is {wire}, that of MongoDB {release}, and connecting takes MongoDB 4.4 or \
-                 later"
+                "its wire version is {wire}, which is that of MongoDB {release}, and seekscope can \
+                 connect to MongoDB 4.4 or later only"
             );
             (NoServerKind::TooOld, why)
         } else if let Some(other_set) = self.other_set(answer) {
             return other_set;
         } else if answer.set.is_some() && !answer.is_writable {
-            let why = "it answers, and is not the set's primary".into();
+            let why = "it answers, but is not the primary of its replica set".into();
             (NoServerKind::NoPrimary, why)
         } else if answer.set.is_none() && answer.is_writable {
             // Alone, or a mongos, it fits whatever is asked for; the driver drops one whose connection breaks off.
-            let why = "it answered before, and its connections have broken off since".into();
+            let why = "it answered before, but its connections have been broken since".into();
             (NoServerKind::Away, why)
         } else {
             let why = "it answers, but does not fit what the connection string asks for".into();
@@ -242,7 +270,9 @@ impl Sightings {
         let wanted = wanted.filter(|set| answer.set.as_ref() != Some(set))?;
         let why = match &answer.set {
             Some(set) => format!("it belongs to the replica set {set}, not to {wanted}"),
-            None => format!("it belongs to no replica set, and {wanted} was asked for"),
+            None => format!(
+                "it does not belong to a replica set, and the connection string names {wanted}"
+            ),
         };
         let kind = NoServerKind::OtherSet;
         Some(NoServer { kind, why })
@@ -285,11 +315,11 @@ impl Sightings {
             Io::UnexpectedEof | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe
                 if !self.uses_tls =>
             {
-                let why = "it ends the connection without an answer".into();
+                let why = "it closes the connection without an answer".into();
                 (NoServerKind::ClosesPlain, why)
             }
             Io::UnexpectedEof | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe => {
-                let why = "it ends the connection while TLS is being agreed on".into();
+                let why = "it closes the connection during the TLS handshake".into();
                 (NoServerKind::ClosesTls, why)
             }
             Io::InvalidData if self.uses_tls => {
@@ -354,7 +384,7 @@ mod tests {
         let (kind, why) = judged(&of_set(Some("rs9")), alone());
         assert_eq!(kind, NoServerKind::OtherSet);
         assert!(
-            why.contains("no replica set") && why.contains("rs9"),
+            why.contains("not belong to a replica set") && why.contains("rs9"),
             "{why}"
         );
         let member = doc! { "setName": "rs0", "secondary": true, "maxWireVersion": 9 };
@@ -415,6 +445,23 @@ mod tests {
     }
 
     #[test]
+    fn a_secondary_is_told_from_a_primary_that_stepped_down() {
+        let answer = doc! { "setName": "rs0", "secondary": true, "primary": "b:1" };
+        let answer = || Sighting::Answered(Hello::read(&answer).into());
+        let sightings = of_set(None);
+        assert_eq!(sightings.only_secondary(), None);
+        seen(&sightings, "a:1", answer());
+        let only = sightings.only_secondary().unwrap();
+        assert_eq!(only.primary.as_deref(), Some("b:1"));
+        sightings.saw_primary.store(true, Ordering::Relaxed);
+        assert_eq!(sightings.only_secondary(), None);
+        let several = of_set(None);
+        seen(&several, "a:1", answer());
+        seen(&several, "c:1", answer());
+        assert_eq!(several.only_secondary(), None);
+    }
+
+    #[test]
     fn several_servers_are_told_apart() {
         let sightings = of_set(None);
         assert_eq!(sightings.why_none().kind, NoServerKind::Silent);
@@ -437,7 +484,7 @@ mod tests {
         assert_eq!(sightings.all_fail(), None);
         let no = sightings.why_none();
         assert_eq!(no.kind, NoServerKind::NoPrimary);
-        let expected = "a:1: nothing listens there; b:1: it answers, and is not the set's primary";
+        let expected = "a:1: nothing listens there; b:1: it answers, but is not the primary of its replica set";
         assert_eq!(no.why, expected);
         for n in 0..9 {
             seen(

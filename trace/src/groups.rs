@@ -200,7 +200,7 @@ impl Kernel for Btf<'_> {
 /// them; the error says why the group cannot be followed.
 fn choose(group: Group, kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
     let hooks = match group {
-        Group::Calls => return Err("followed by programs of their own".into()),
+        Group::Calls => return Err("they have their own tracing programs".into()),
         Group::Faults => return faults(kernel),
         Group::Aio => AIO,
         Group::Block => block(kernel)?,
@@ -215,7 +215,9 @@ fn block(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
         (Some(1), Some(1)) => Ok(BLOCK),
         (Some(1), Some(2)) => Ok(BLOCK_MIXED),
         (Some(2), Some(2)) => Ok(BLOCK_QUEUE_FIRST),
-        _ => Err("the kernel's tracepoints block_rq_issue and block_bio_queue have no known form"),
+        _ => {
+            Err("the kernel's tracepoints block_rq_issue and block_bio_queue have an unknown form")
+        }
     }
 }
 
@@ -228,14 +230,18 @@ fn uring(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
     let by_value = match kernel.tracepoint("io_uring_complete") {
         Some(Prototype { arguments: 3, .. }) => false,
         Some(Prototype { arguments: 7, .. }) => true,
-        _ => return Err("io_uring's tracepoints name the request only from Linux 6.0 on"),
+        _ => {
+            return Err(
+                "the tracepoints of io_uring identify the request only on Linux 6.0 and later",
+            );
+        }
     };
     if takes_request("io_uring_submit_req") {
         Ok(if by_value { URING_BY_VALUE } else { URING })
     } else if by_value && takes_request("io_uring_submit_sqe") {
         Ok(URING_SQE)
     } else {
-        Err("io_uring's tracepoints name the request only from Linux 6.0 on")
+        Err("the tracepoints of io_uring identify the request only on Linux 6.0 and later")
     }
 }
 

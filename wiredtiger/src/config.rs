@@ -10,9 +10,9 @@ use thiserror::Error;
 /// Why a text is not a configuration string, or lacks what is needed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
-    #[error("configuration text, byte {at}: {reason}")]
+    #[error("the configuration is not valid at byte {at}: {reason}")]
     Grammar { at: usize, reason: &'static str },
-    #[error("configuration: {key}={value} is not {wanted}")]
+    #[error("the configuration has {key}={value}, which is not {wanted}")]
     Value {
         key: &'static str,
         value: String,
@@ -142,7 +142,7 @@ impl<'a> Pairs<'a> {
         match self.peek() {
             Some(b'"') => self.quoted().map(Value::Quoted),
             Some(b'(' | b'[' | b'{') => self.nested().map(Value::Nested),
-            Some(b')' | b']' | b'}') => Err(self.error("a bracket closes that was not opened")),
+            Some(b')' | b']' | b'}') => Err(self.error("a closing bracket has no opening one")),
             _ => {
                 let start = self.at;
                 self.skip(|byte| {

@@ -5,18 +5,22 @@
 use std::collections::BTreeMap;
 
 use bson::Document;
-use seekscope_run::{Limitation, QueryShape, ShapeSource};
+use seekscope_run::{LeftOutQueries, QueryShape, ShapeSource};
 use seekscope_server::number;
 
 use super::Observed;
+use crate::left_out;
 use crate::shape::{NoShape, of_command};
 
-/// What is said of a query that no trial can ask.
-pub(super) const LEFT_OUT: &str = "a kind of query was left out";
 /// The most different shapes that are kept.
 pub(super) const SHAPES_MAX: usize = 100;
 /// The operation of the profile that goes on with an answer.
 pub(super) const GET_MORE: &str = "getmore";
+
+/// Returns the documents that an operation of the profile examined.
+fn examined(entry: &Document) -> f64 {
+    entry.get("docsExamined").and_then(number).unwrap_or(0) as f64
+}
 
 /// Returns the documents that an operation of the profile looked for; `None` if they are not known. Of an answer that is
 /// counted or grouped that is what was examined, unless everything was.
@@ -62,7 +66,7 @@ impl Numbers {
 /// A shape and how often it was seen.
 #[derive(Debug)]
 struct Sighted {
-    /// Without its numbers.
+    /// The shape, without its numbers.
     shape: QueryShape,
     times: u64,
     /// Means over those times.
@@ -70,6 +74,18 @@ struct Sighted {
     /// Those times of which it is known what they looked for, and the documents that they looked for together.
     known: u64,
     documents: f64,
+    /// Documents that they examined together, as far as they have ended.
+    examined: f64,
+}
+
+/// Queries of one kind that no trial can ask.
+#[derive(Debug)]
+struct Strange {
+    described: String,
+    why: NoShape,
+    source: ShapeSource,
+    times: u64,
+    examined: f64,
 }
 
 impl Sighted {
@@ -91,13 +107,18 @@ impl Sighted {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     shapes: Vec<Sighted>,
-    strange: Vec<NoShape>,
+    strange: Vec<Strange>,
 }
 
 impl Seen {
     pub(super) fn add(&mut self, command: &Document, source: ShapeSource) {
-        if let Some((sighted, numbers)) = self.sighted(command, source) {
-            sighted.count(&numbers);
+        match of_command(command) {
+            Ok(shape) => {
+                if let Some((sighted, numbers)) = self.sighted(shape, source) {
+                    sighted.count(&numbers);
+                }
+            }
+            Err(why) => self.leave_out(command, why, source, (1, 0.0)),
         }
     }
 
@@ -112,10 +133,18 @@ impl Seen {
         let Ok(command) = entry.get_document(command) else {
             return;
         };
-        let Some((sighted, numbers)) = self.sighted(command, source) else {
+        let shape = match of_command(command) {
+            Ok(shape) => shape,
+            Err(why) => {
+                let counted = (u64::from(!goes_on), examined(entry));
+                return self.leave_out(command, why, source, counted);
+            }
+        };
+        let Some((sighted, numbers)) = self.sighted(shape, source) else {
             return;
         };
         let documents = looked_for(entry);
+        sighted.examined += examined(entry);
         sighted.documents += documents.unwrap_or(0.0);
         if !goes_on {
             sighted.count(&numbers);
@@ -123,21 +152,41 @@ impl Seen {
         }
     }
 
+    /// Counts a command that no trial can ask.
+    fn leave_out(
+        &mut self,
+        command: &Document,
+        why: NoShape,
+        source: ShapeSource,
+        (times, examined): (u64, f64),
+    ) {
+        let described = left_out::command(command);
+        let is_same = |known: &Strange| {
+            known.described == described && known.why == why && known.source == source
+        };
+        match self.strange.iter().position(is_same) {
+            Some(place) => {
+                let known = &mut self.strange[place];
+                known.times += times;
+                known.examined += examined;
+            }
+            None if self.strange.len() < SHAPES_MAX => self.strange.push(Strange {
+                described,
+                why,
+                source,
+                times,
+                examined,
+            }),
+            None => {}
+        }
+    }
+
     /// Returns the shape of a command among those that are kept, and its own numbers; `None` if it is not kept.
     fn sighted(
         &mut self,
-        command: &Document,
+        mut shape: QueryShape,
         source: ShapeSource,
     ) -> Option<(&mut Sighted, Numbers)> {
-        let mut shape = match of_command(command) {
-            Ok(shape) => shape,
-            Err(strange) => {
-                if self.strange.len() < SHAPES_MAX && !self.strange.contains(&strange) {
-                    self.strange.push(strange);
-                }
-                return None;
-            }
-        };
         shape.source = source;
         let numbers = Numbers::out_of(&mut shape);
         let place = self.shapes.iter().position(|known| known.shape == shape);
@@ -148,6 +197,7 @@ impl Seen {
                 means: Numbers::default(),
                 known: 0,
                 documents: 0.0,
+                examined: 0.0,
             });
             return self.shapes.last_mut().map(|sighted| (sighted, numbers));
         }
@@ -179,12 +229,18 @@ impl Seen {
     pub(super) fn finish(mut self, observed: &mut Observed, profiled_s: f64) {
         // The answer of one that began before is gone on with.
         self.shapes.retain(|sighted| sighted.times > 0);
+        self.strange.retain(|strange| strange.times > 0);
         // The profile saw whatever ran, and tells its rate.
         let is_profiled = |sighted: &Sighted| sighted.shape.source == ShapeSource::Profile;
         if self.shapes.iter().any(is_profiled) {
             self.shapes.retain(is_profiled);
         }
+        let are_profiled = |strange: &Strange| strange.source == ShapeSource::Profile;
+        if self.shapes.iter().any(is_profiled) || self.strange.iter().any(are_profiled) {
+            self.strange.retain(are_profiled);
+        }
         self.merge_running_into_logged();
+        observed.left_out = self.left_out(profiled_s);
         self.shapes
             .sort_by_key(|sighted| std::cmp::Reverse(sighted.times));
         let shapes = self.shapes.into_iter().map(|sighted| {
@@ -202,16 +258,35 @@ impl Seen {
             shape
         });
         observed.shapes = shapes.collect();
-        observed
-            .limitations
-            .extend(self.strange.into_iter().take(5).map(|strange| Limitation {
-                what: LEFT_OUT.into(),
-                why: strange.to_string(),
-                remedy: match strange {
-                    NoShape::NotShown => "name it with --query".into(),
-                    NoShape::Condition(_) | NoShape::Collation => "judge it by hand".into(),
-                },
-            }));
+    }
+
+    /// Returns the queries that no trial can ask, the most frequent first, with their share of all that are kept.
+    fn left_out(&mut self, profiled_s: f64) -> Vec<LeftOutQueries> {
+        // What was seen running and is in the log is told once, as the log counts it.
+        let logged = self.strange.iter().filter(|s| s.source == ShapeSource::Log);
+        let logged: Vec<String> = logged.map(|s| s.described.clone()).collect();
+        self.strange
+            .retain(|s| s.source != ShapeSource::Running || !logged.contains(&s.described));
+        self.strange
+            .sort_by_key(|strange| std::cmp::Reverse(strange.times));
+        let (shapes, strange) = (&self.shapes, &self.strange);
+        let sighted: u64 = shapes.iter().map(|s| s.times).sum();
+        let times = sighted + strange.iter().map(|s| s.times).sum::<u64>();
+        let of_shapes: f64 = shapes.iter().map(|s| s.examined).sum();
+        let examined = of_shapes + strange.iter().map(|s| s.examined).sum::<f64>();
+        // What a running operation will have examined is not known.
+        let sources = shapes.iter().map(|s| s.shape.source);
+        let mut sources = sources.chain(strange.iter().map(|s| s.source));
+        let is_known = examined > 0.0 && !sources.any(|source| source == ShapeSource::Running);
+        let told = strange.iter().map(|one| LeftOutQueries {
+            shape: one.described.clone(),
+            why: one.why.to_string(),
+            per_s: (one.source == ShapeSource::Profile)
+                .then(|| one.times as f64 / profiled_s.max(1e-3)),
+            share: Some(one.times as f64 / times.max(1) as f64),
+            examined_share: is_known.then(|| one.examined / examined),
+        });
+        told.collect()
     }
 }
 
@@ -250,7 +325,73 @@ mod tests {
             (Some(0.5), Some(6.0))
         );
         assert_eq!(observed.shapes[1].returned, None, "it found nothing");
-        assert_eq!(observed.limitations.len(), 1);
+        let [left_out] = observed.left_out.as_slice() else {
+            panic!("{observed:?}")
+        };
+        assert_eq!(left_out.shape, r#"{"$or":[]}"#);
+        assert_eq!((left_out.per_s, left_out.share), (Some(0.25), Some(0.25)));
+    }
+
+    #[test]
+    fn queries_that_no_trial_can_ask_are_counted_by_their_kind() {
+        let regex = |field: &str| doc! { field: { "$regex": "SECRET" } };
+        let mut seen = Seen::default();
+        for _ in 0..3 {
+            seen.add_ended(&find(regex("a"), 1), ShapeSource::Profile);
+        }
+        let examined = |filter: Document, documents: i32| {
+            let mut entry = find(filter, 1);
+            entry.insert("docsExamined", documents);
+            entry
+        };
+        seen.add_ended(&examined(regex("b"), 0), ShapeSource::Profile);
+        for _ in 0..4 {
+            seen.add_ended(&examined(doc! { "c": 1 }, 2_250), ShapeSource::Profile);
+        }
+        // The profile has it, too.
+        seen.add(
+            &doc! { "find": "c", "filter": regex("a") },
+            ShapeSource::Running,
+        );
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 2.0);
+        let told = observed.left_out.iter();
+        let told: Vec<_> = told
+            .map(|one| (one.shape.as_str(), one.per_s, one.share, one.examined_share))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (
+                    r#"{"a":{"$regex":"?"}}"#,
+                    Some(1.5),
+                    Some(0.375),
+                    Some(0.75)
+                ),
+                (r#"{"b":{"$regex":"?"}}"#, Some(0.5), Some(0.125), Some(0.0)),
+            ]
+        );
+        assert!(
+            observed.left_out[0]
+                .why
+                .starts_with("$regex cannot be made up")
+        );
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_once_where_it_ran_and_was_slow() {
+        let or = || doc! { "$or": [{ "a": 1 }] };
+        let mut seen = Seen::default();
+        seen.add(&doc! { "find": "c", "filter": or() }, ShapeSource::Running);
+        seen.add_ended(&find(or(), 1), ShapeSource::Log);
+        let mut observed = Observed::default();
+        seen.finish(&mut observed, 2.0);
+        assert_eq!(observed.left_out.len(), 1, "{observed:?}");
+        let one = &observed.left_out[0];
+        assert_eq!(
+            (one.per_s, one.share, one.examined_share),
+            (None, Some(1.0), Some(1.0))
+        );
     }
 
     #[test]

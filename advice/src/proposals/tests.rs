@@ -193,3 +193,22 @@ fn what_is_stored_well_gets_no_proposal() {
     let by_time = [doc! { "name": "a", "key": { "ts": 1 } }];
     assert_eq!(ways(r#"{"ts": {"$gte": "?"}}"#, &by_time, &facts), []);
 }
+
+#[test]
+fn only_the_first_field_of_an_order_that_is_not_compared_puts_answers_into_a_stretch_of_time() {
+    let by_age = |query: &str| asks_by_age(&told(query).unwrap(), &series());
+    for query in [
+        r#"{"device": 7, "ts": {"$gte": 1}}"#,
+        r#"{"filter": {"device": 7}, "sort": {"ts": -1}}"#,
+        r#"{"filter": {"device": 7}, "sort": {"device": 1, "ts": -1}}"#,
+    ] {
+        assert!(by_age(query), "{query}");
+    }
+    for query in [
+        r#"{"filter": {"device": 7}, "sort": {"v": -1, "ts": 1}}"#,
+        r#"{"filter": {"device": {"$in": [7, 8]}}, "sort": {"device": 1, "ts": -1}}"#,
+        r#"{"filter": {"device": 7}, "sort": {"v": 1}}"#,
+    ] {
+        assert!(!by_age(query), "{query}");
+    }
+}

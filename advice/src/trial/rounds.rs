@@ -22,7 +22,7 @@ pub(super) struct Round {
     pub(super) returned: BTreeMap<usize, u64>,
     pub(super) collection_blocks: f64,
     pub(super) collection_bytes: f64,
-    /// Of its first query alone: the indexes of a sample are so small that the next ones find leaves in the cache.
+    /// Index blocks of the first query alone: a sample's indexes are so small that later ones find leaves cached.
     pub(super) index_blocks: f64,
     /// Size of these blocks.
     pub(super) index_bytes: f64,
@@ -80,7 +80,8 @@ pub(super) fn measured(rounds: &[Round], stored: &Stored, questions: &Questions)
             page_bytes: stored.page_bytes,
             whole,
             more_returned: more,
-            local: questions.is_local && !reads_in_vain,
+            // What is read before it is sorted lies wherever the documents of the compared values lie.
+            local: questions.is_local && !reads_in_vain && !sorts_all,
             collection_scan: plan.is_collection_scan,
             scanned_share: plan.examined / stored.documents.max(1) as f64,
             matching: questions.matching,
@@ -156,6 +157,7 @@ fn median_ns<'a>(rounds: impl IntoIterator<Item = &'a Round>, of: fn(&Round) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::predict::distinct;
     use crate::shape::told;
 
     const SCAN: Plan = Plan {
@@ -198,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Returns a round of so many queries, each of which read so many blocks of the collection and took so long.
+    /// Returns a round of this many queries, each of which read this many blocks of the collection and took this long.
     fn round(plan: Plan, queries: usize, blocks: f64, ns: f64) -> Round {
         Round {
             plan,
@@ -244,6 +246,37 @@ mod tests {
         let short = blocks(false, 40);
         assert!((95.0..110.0).contains(&short), "{short}");
         assert!((blocks(true, 40) - in_vain).abs() < 1e-9);
+    }
+
+    /// A hundred documents of a device lie anywhere in the collection, of which the sample has a fifteenth: there, some of
+    /// them share a leaf by chance that they do not share in the whole.
+    #[test]
+    fn documents_that_are_read_to_be_sorted_lie_as_far_apart_as_those_of_their_device() {
+        let by_time = r#"{"filter": {"device": "?"}, "sort": {"ts": -1}, "limit": 10}"#;
+        let questions = questions(by_time, true);
+        let sampled = 7.6;
+        let plan = Plan {
+            examined: sampled,
+            keys: sampled,
+            sorts: true,
+            ..BY_INDEX
+        };
+        let shared = distinct(sampled * 4.0, 100.0) / 4.0;
+        let rounds = [0, 1].map(|_| {
+            let mut round = round(plan, 4, shared, 10.0);
+            round.whole.documents = 15.0;
+            round
+        });
+        let measured = measured(&rounds, &STORED, &questions);
+        let of_whole = 1.0 + (sampled - 1.0) * 15.0;
+        let expected = distinct(of_whole, 1_500.0);
+        for row in measured {
+            let blocks = row.collection_blocks_of_whole();
+            assert!(
+                (blocks - expected).abs() < 0.01 * expected,
+                "{blocks} {expected}"
+            );
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_advice::since::{Now, advised, compare};
+use seekscope_advice::since::{Now, advised, compare, compared_with};
 use seekscope_doctor::since::other_server;
 use seekscope_run::{
     AdviceRecord, AdviceSince, Limitation, RunDirectory, RunDocument, StoringWay, WayKind,
@@ -30,7 +30,7 @@ impl Earlier {
         let record = document
             .advice
             .take()
-            .ok_or_else(|| refused("is no run of `seekscope advise`".into()))?;
+            .ok_or_else(|| refused("is not a run of `seekscope advise`".into()))?;
         let way = advised(&record)
             .cloned()
             .ok_or_else(|| refused("advised no other way of storing".into()))?;
@@ -39,6 +39,12 @@ impl Earlier {
         if record.namespace != namespace.to_string() && !is_beside {
             return Err(refused(format!("is about {}", record.namespace)).into());
         }
+        compared_with(&record).map_err(|why| {
+            refused(format!(
+                "cannot tell whether its advice has come true: {why}. To find out, a run must have watched the queries \
+                 before the change, without --query and for long enough (--for)"
+            ))
+        })?;
         let name = directory.path().file_name().unwrap_or_default();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),

@@ -18,14 +18,15 @@ use std::path::Path;
 use anyhow::Result;
 use mongodb::bson::Document;
 use seekscope_advice::collection::FileFacts;
+use seekscope_advice::left_out::rate_of_all;
 use seekscope_advice::observe::Observed;
 use seekscope_advice::since::Now;
-use seekscope_advice::{Observer, collection};
+use seekscope_advice::{Observer, ToldQuery, collection};
 use seekscope_doctor::wording::SOME_ROUTER;
 use seekscope_reorder::{By, Definition, ReorderError};
 use seekscope_run::{
-    AdviceRecord, AdvisedCollection, CollectionUse, HostFacts, Limitation, QueryShape, RunDocument,
-    visible,
+    AdviceRecord, AdvisedCollection, CollectionUse, HostFacts, LeftOutQueries, Limitation,
+    QueryShape, RunDocument, visible,
 };
 use seekscope_server::examination::refuse_router;
 use seekscope_server::{
@@ -43,6 +44,10 @@ use crate::{disk, ending};
 
 /// Shapes beyond these cost time, and rarely change the advice.
 const SHAPES_MAX: usize = 5;
+/// The most kinds of queries that are said to be left out one by one.
+const LEFT_OUT_MAX: usize = 5;
+/// What to do about queries that no trial can ask.
+const BY_HAND: &str = "look at them by hand: explain(\"executionStats\") shows what one examines";
 
 /// Runs the command.
 pub async fn run(
@@ -54,6 +59,7 @@ pub async fn run(
         .collection
         .parse()
         .map_err(|error: NamespaceError| Usage(error.to_string()))?;
+    refuse_untried(&args.query)?;
     let earlier = args.since.as_deref();
     let earlier = earlier
         .map(|run| Earlier::load(run, &namespace))
@@ -145,6 +151,7 @@ impl Advise<'_> {
             session.limit(caution);
         }
         let observed = self.watch(session).await?;
+        leave_out(session, observed.left_out, BY_HAND);
         let advice = record(&mut session.document);
         advice.shapes = observed.shapes;
         advice.since = Some(earlier.compare(Now {
@@ -212,15 +219,17 @@ impl Advise<'_> {
     /// Returns the queries that were told, or else those that are seen.
     async fn shapes(&self, session: &mut Session) -> Result<Vec<QueryShape>> {
         if !self.args.query.is_empty() {
-            return Ok(self.args.query.clone());
+            let (shapes, left_out) = told(&self.args.query);
+            leave_out(session, left_out, BY_HAND);
+            return Ok(shapes);
         }
-        let observed = self.watch(session).await?;
+        let mut observed = self.watch(session).await?;
         if observed.shapes.is_empty() {
             return Err(Elsewhere(observed.why_none(self.namespace)).into());
         }
-        let mut shapes = observed.shapes;
-        shapes.truncate(SHAPES_MAX);
-        Ok(shapes)
+        observed.keep_most_frequent(SHAPES_MAX);
+        leave_out(session, observed.left_out, BY_HAND);
+        Ok(observed.shapes)
     }
 
     /// Watches the queries, and records how often the collection is used.
@@ -255,7 +264,7 @@ impl Advise<'_> {
             Err(error) => limit(
                 document,
                 Limitation {
-                    what: "whether there are indexes that nobody uses is not known".into(),
+                    what: "whether there are unused indexes is not known".into(),
                     why: error.to_string(),
                     remedy:
                         "the privilege indexStats on the collection, and every member of its set up"
@@ -322,13 +331,61 @@ fn sharded(refusal: Result<(), ServerError>) -> String {
 /// Returns what is to be said of unused indexes on a shard whose key is not known.
 fn unknown_shard_key(why: &str) -> Limitation {
     Limitation {
-        what: "indexes that nobody uses are not named: any of them may begin with the shard key, which the shard needs"
+        what: "unused indexes are not named: any of them may begin with the shard key, which the shard needs"
             .into(),
         why: format!("the shard key of the collection is not known: {why}"),
         remedy: "compare db.collection.getIndexes() with the shard key that sh.status() shows on a mongos; reading it here \
                  takes the privilege find on config.cache.collections"
             .into(),
     }
+}
+
+/// Refuses to try queries none of which a trial can ask.
+fn refuse_untried(queries: &[ToldQuery]) -> Result<()> {
+    let (tried, left_out) = told(queries);
+    match left_out.first().filter(|_| tried.is_empty()) {
+        None => Ok(()),
+        Some(first) => Err(Usage(format!(
+            "advise cannot try {}: {}; it tries fields that are compared with values or lists, ranges and orders. What such \
+             a query examines, explain(\"executionStats\") of it shows",
+            visible(&first.shape),
+            first.why
+        ))
+        .into()),
+    }
+}
+
+/// Returns the shapes among the queries that were told, and those that no trial can ask, with their share where all rates
+/// were told.
+fn told(queries: &[ToldQuery]) -> (Vec<QueryShape>, Vec<LeftOutQueries>) {
+    let (mut shapes, mut left_out) = (Vec::new(), Vec::new());
+    for query in queries {
+        match query {
+            ToldQuery::Tried(shape) => shapes.push(shape.clone()),
+            ToldQuery::LeftOut(one) => left_out.push(one.clone()),
+        }
+    }
+    let all = rate_of_all(&shapes, &left_out);
+    for one in &mut left_out {
+        one.share = one.per_s.zip(all).map(|(rate, all)| rate / all);
+    }
+    (shapes, left_out)
+}
+
+/// Records queries that the figures leave out, and says so of the first of them.
+fn leave_out(session: &mut Session, left_out: Vec<LeftOutQueries>, remedy: &str) {
+    for one in left_out.iter().take(LEFT_OUT_MAX) {
+        let (which, remedy) = match one.shape.is_empty() {
+            true => ("queries of one kind".into(), "tell them with --query"),
+            false => (format!("queries {}", visible(&one.shape)), remedy),
+        };
+        session.limit(Limitation {
+            what: format!("{which} were left out"),
+            why: one.why.clone(),
+            remedy: remedy.into(),
+        });
+    }
+    record(&mut session.document).left_out.extend(left_out);
 }
 
 /// Returns what is to be said of a collection on shards.
@@ -343,7 +400,7 @@ fn indexes_alone() -> Limitation {
 /// Returns what is to be said where `page_bytes` is not known.
 fn unknown_pages() -> Limitation {
     Limitation {
-        what: "how full the collection's pages are is not known; they are taken to be as full as new ones"
+        what: "how full the collection's pages are is not known; they are assumed to be as full as new ones"
             .into(),
         why: "the server has read few of them since it started".into(),
         remedy: "ask again when it has been in use for longer".into(),
@@ -357,6 +414,8 @@ fn record(document: &mut RunDocument) -> &mut AdviceRecord {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_advice::told_or_left_out;
+
     use super::*;
 
     #[test]
@@ -370,6 +429,19 @@ mod tests {
         assert!(said.ends_with("db1:27018 (s1)"), "{said}");
         assert!(!said.contains("SHARD-SERVER"), "{said}");
         assert!(sharded(Ok(())).contains("sh.status()"));
+    }
+
+    #[test]
+    fn what_no_trial_can_ask_is_no_error_beside_what_one_can() {
+        let query = |text: &str| told_or_left_out(text).unwrap();
+        let or = || query(r#"{"filter": {"$or": [{"a": 1}]}, "per_s": 3}"#);
+        let plain = |per_s: &str| query(&format!(r#"{{"filter": {{"a": 1}}{per_s}}}"#));
+        let share = |per_s: &str| told(&[or(), plain(per_s)]).1[0].share;
+        assert_eq!((share(r#", "per_s": 1"#), share("")), (Some(0.75), None));
+        assert!(refuse_untried(&[or(), plain("")]).is_ok() && refuse_untried(&[]).is_ok());
+        let refused = refuse_untried(&[or()]).unwrap_err().to_string();
+        let begins = r#"advise cannot try {"$or":[{"a":"?"}]}: $or cannot be made up for a trial"#;
+        assert!(refused.starts_with(begins), "{refused}");
     }
 
     #[test]

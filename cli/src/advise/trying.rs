@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::fs::statvfs;
 use seekscope_advice::collection::FileFacts;
+use seekscope_advice::left_out;
 use seekscope_advice::sample::Wanted;
 use seekscope_advice::trial::{Answered, InsertCost, Questions, Stored};
 use seekscope_advice::{
@@ -14,8 +15,8 @@ use seekscope_advice::{
 };
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
-    AdviceSample, DeviceModel, Limitation, MemberState, QueryShape, ShapeCost, StoringWay, WayKind,
-    visible,
+    AdviceSample, DeviceModel, LeftOutQueries, Limitation, MemberState, QueryShape, ShapeCost,
+    StoringWay, WayKind, visible,
 };
 use seekscope_server::{
     LocalServerOptions, PrivateServer, ProcFs, ServerBinary, ServerKind, Workspace,
@@ -23,7 +24,7 @@ use seekscope_server::{
 use tokio::time::timeout;
 
 use super::seconds::{self, fill_in_block};
-use super::{Advise, record};
+use super::{Advise, leave_out, record};
 use crate::exit::{self, Elsewhere, message_of};
 use crate::local_members::LocalMembers;
 use crate::session::Session;
@@ -35,7 +36,7 @@ const SAMPLE_BYTES_MAX: u64 = 64 << 20;
 const CACHE_BYTES: u64 = 256 << 20;
 /// What the sample in nine ways, the journal and the server's own files take at most.
 const SPACE_BYTES: u64 = 20 * SAMPLE_BYTES_MAX;
-const TIME_OVER: &str = "the time for trying was over: give more with --budget";
+const TIME_OVER: &str = "the time for the trials ran out: allow more with --budget";
 
 /// Where a trial can take place, known before the queries are watched.
 pub(super) struct TrialPlace {
@@ -245,8 +246,12 @@ impl Advise<'_> {
         shapes: &[QueryShape],
         sample: &SampleFacts,
     ) -> Result<Vec<QueryShape>> {
-        let mut known = Vec::new();
+        let (mut known, mut left_out) = (Vec::new(), Vec::new());
         let mut why = String::new();
+        let earlier = record(&mut session.document).left_out.iter();
+        let rates = earlier.map(|one| one.per_s);
+        let rates = rates.chain(shapes.iter().map(|shape| shape.per_s));
+        let all: Option<f64> = rates.sum();
         for shape in shapes {
             let Some(field) = sample.missing_field(shape) else {
                 known.push(shape.clone());
@@ -258,12 +263,19 @@ impl Advise<'_> {
                 visible(&self.namespace.to_string()),
                 visible(field)
             );
-            session.limit(Limitation {
-                what: "a kind of query was left out".into(),
+            left_out.push(LeftOutQueries {
+                shape: left_out::shape(shape),
                 why: why.clone(),
-                remedy: "see whether it is spelt as in the documents".into(),
+                per_s: shape.per_s,
+                share: shape.per_s.zip(all).map(|(rate, all)| rate / all),
+                examined_share: None,
             });
         }
+        leave_out(
+            session,
+            left_out,
+            "check that it is spelt as in the documents",
+        );
         match known.is_empty() {
             true => Err(no_known_field(&why, !self.args.query.is_empty())),
             false => Ok(known),
@@ -409,7 +421,7 @@ fn time_over_at_once(prepared: Duration, left: Duration) -> String {
         ),
     };
     format!(
-        "the time for trying was over before anything was measured: starting a server and copying the sample took {:.1} \
+        "the time for the trials ran out before anything was measured: starting a server and copying the sample took {:.1} \
          s{spent}; give more with --budget, or less to copy with --sample",
         prepared.as_secs_f64()
     )

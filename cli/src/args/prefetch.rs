@@ -13,8 +13,8 @@ use super::layout::TypicalDiskName;
 /// Speed up a scan that is running or about to run, by reading ahead of it in disk order
 ///
 /// A cold scan of a collection or index that has drifted from disk order reads one page after the other.
-/// Prefetch reads the pages that it will need next into the page cache, by rising offset and several at
-/// a time, and follows the scan. Nothing is written, locked or changed in the server.
+/// Prefetch follows the scan and reads the pages that it will need next into the page cache, by rising offset and
+/// several at a time. Nothing is written, locked or changed in the server.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,17 +26,18 @@ pub struct PrefetchArgs {
     /// Connection string of a server on this host, or its data directory
     #[arg(value_name = "WHERE")]
     pub place: String,
-    /// What will be scanned: DB.COLL, DB.COLL/INDEX, a file's name or an ident
+    /// What will be scanned: DB.COLL, DB.COLL/INDEX, a file name or an ident
     #[arg(value_name = "NAME", required_unless_present = "for_sync")]
     pub name: Option<String>,
-    /// Read ahead of the initial sync of this member (host:port as the set names it), which copies from the server
-    /// named first: of each collection in turn, until the member is a secondary. MongoDB 4.4 and later
+    /// Read ahead of the initial sync of this member (host:port as in the set's configuration), which copies from the
+    /// server in WHERE: one collection after the other, until the member is a secondary. MongoDB 4.4 and later
     #[arg(long, value_name = "HOST", value_parser = parse_member, conflicts_with_all = ["name", "command"])]
     pub for_sync: Option<String>,
-    /// Run this with prefetch around it: an index build, a dump, a resync. Its exit code becomes ours
+    /// Run this shell command, e.g. an index build, a dump or a resync, with prefetch meanwhile. Its exit code becomes
+    /// that of seekscope
     #[arg(long, value_name = "COMMAND")]
     pub command: Option<String>,
-    /// The server's process id, where it cannot be found by its port (containers)
+    /// The server's process ID, if it cannot be found by its port (containers)
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     #[command(flatten)]
@@ -66,24 +67,24 @@ fn parse_member(text: &str) -> Result<String, String> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How far ahead, and until when")]
 pub struct PaceArgs {
-    /// Memory to fill with what the scan has not come to yet [default: half of what the host and our
-    /// control group can spare]
+    /// Memory to fill with pages that the scan has not reached yet [default: half of what the host and
+    /// seekscope's control group can spare]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub window: Option<u64>,
-    /// End after so long without a read of the file; without --command only. With --for-sync: without an
+    /// End after this time without a read of the file; only without --command. With --for-sync: without an
     /// initial sync of that member
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, conflicts_with = "command")]
     pub idle: Duration,
-    /// End after this time in any case; a --command goes on alone
+    /// End after this time in any case; a --command then continues without prefetch
     #[arg(long = "for", value_name = "TIME", value_parser = parse_stretch)]
     pub duration: Option<Duration>,
-    /// Do not watch the server's reads; follow the scan by how much the server has read
+    /// Do not trace the server's reads; follow the scan by how much the server has read
     #[arg(long)]
     pub no_trace: bool,
-    /// Do not give way to other reads of the server
+    /// Do not give way to the server's other reads
     #[arg(long)]
     pub no_guard: bool,
-    /// Do not pause to see how fast the scan is alone: the gain is not measured, and prefetch goes on where
+    /// Do not pause to see how fast the scan is alone: the gain is then not measured, and prefetch goes on even if
     /// there is none
     #[arg(long)]
     pub no_gain: bool,
@@ -91,15 +92,15 @@ pub struct PaceArgs {
 
 /// What the disk likes.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What the disk likes [default: it is tried with a few dozen reads]")]
+#[command(next_help_heading = "The disk [default: it is probed with a few dozen reads]")]
 pub struct PrefetchDiskArgs {
     /// A run of `seekscope disk` on the data's disk
     #[arg(long, value_name = "RUN", conflicts_with = "typical")]
     pub disk_run: Option<PathBuf>,
-    /// A typical disk
+    /// Assume a typical disk of this type
     #[arg(long = "disk", value_name = "DISK", value_enum)]
     pub typical: Option<TypicalDiskName>,
-    /// Reads in flight at most
+    /// Maximum reads in flight
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: Option<u32>,
 }

@@ -10,11 +10,11 @@ use super::{OutputArgs, ScanDiskArgs};
 
 /// Rewrite a collection so that scan order is disk order again; without --apply, only plan it
 ///
-/// Without --apply nothing is changed: it says what order would gain, how long it would last, what the
-/// rewriting takes and blocks. With --apply the documents are copied in order into a collection beside
-/// the original, checked, indexed alike, and put in its place by a rename. Until then the original is not
-/// touched; Ctrl-C undoes what was begun, and what was killed goes on with --resume or is undone with
-/// --rollback.
+/// Without --apply, nothing is changed: it shows what order would gain, how long the order would last, how long
+/// the rewrite takes, and what it blocks. With --apply, the documents are copied in order into a second
+/// collection, checked, given the same indexes, and put in place of the original by a rename. Until then, the
+/// original is not touched. Ctrl-C undoes what was begun; after a kill, --resume carries on and --rollback undoes
+/// it.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("doing").args(["apply", "resume"]))]
 #[command(after_help = "\
@@ -25,43 +25,43 @@ pub struct ReorderArgs {
     /// Connection string of the server
     #[arg(value_name = "URI")]
     pub uri: String,
-    /// The collection, DB.COLL; with --resume and --rollback it may be left out, which means all that are
-    /// pending
+    /// The collection, DB.COLL; with --resume and --rollback it may be omitted, which means all pending
+    /// collections
     #[arg(value_name = "DB.COLL", required_unless_present_any = ["resume", "rollback"])]
     pub collection: Option<String>,
-    /// The order: natural (that of a scan), or an index as JSON, '{"customer": 1, "date": 1}', whose range
-    /// queries then read neighbours
+    /// The order: natural (the order of a scan), or that of an index given as JSON, e.g. '{"customer": 1, "date": 1}',
+    /// whose range queries then read adjacent documents
     #[arg(long, value_name = "ORDER", default_value = "natural")]
     pub by: String,
-    /// Do it
+    /// Carry out the rewrite
     #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub apply: bool,
-    /// Go on with what was interrupted; a copy that was not finished is begun anew
+    /// Continue an interrupted rewrite; an unfinished copy is started again
     #[arg(long, conflicts_with_all = ["rollback", "by"])]
     pub resume: bool,
-    /// Undo what was interrupted: removes the unfinished copy, never the original
+    /// Undo an interrupted rewrite: removes the unfinished copy, never the original
     #[arg(long, conflicts_with = "by")]
     pub rollback: bool,
-    /// Do it although little or nothing can be predicted to be gained, and have the copy take the collection's
-    /// place even if it is in no better order; --resume keeps to it
+    /// Rewrite even if the predicted gain is small or unknown, and let the copy replace the collection even if it
+    /// is in no better order; --resume remembers this
     #[arg(long, requires = "doing")]
     pub force: bool,
     #[command(flatten)]
     pub writers: WritersArgs,
-    /// Copy at most so many bytes of documents per second, e.g. 50M [default: as fast as server and guard
+    /// Copy at most this many bytes of documents per second, e.g. 50M [default: as fast as the server and the guard
     /// allow]
     #[arg(long, value_name = "SIZE", value_parser = max_rate)]
     pub max_rate: Option<u64>,
     /// Do not slow the copy down when the server answers slowly or its disk is overloaded
     #[arg(long)]
     pub no_guard: bool,
-    /// How long to watch the writes, to say how long the order would last; 0s: not at all
+    /// How long to watch the writes, to estimate how long the order would last; 0s: not at all
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     pub watch: Duration,
-    /// The data directory, where the server does not tell it
+    /// The data directory, if the server does not report it
     #[arg(long, value_name = "DIR")]
     pub dbpath: Option<PathBuf>,
-    /// The server's process id, where it cannot be found by its port (containers)
+    /// The server's process ID, if it cannot be found by its port (containers)
     #[arg(long, value_name = "PID", conflicts_with = "dbpath")]
     pub pid: Option<u32>,
     #[command(flatten)]
@@ -75,17 +75,17 @@ pub struct ReorderArgs {
 
 /// How writers are kept out of the collection for the last moment.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How writers are kept out for the last moment")]
+#[command(next_help_heading = "How writers are kept out during the swap")]
 pub struct WritersArgs {
-    /// Nobody writes to the collection: on a replica set from the last moment on, on a standalone server
-    /// all the time. A write that is seen all the same stops the swap
+    /// You guarantee that nobody writes to the collection: during the final swap on a replica set, the whole time on
+    /// a standalone server. If a write is seen nevertheless, the swap is stopped
     #[arg(long, conflicts_with_all = ["pause_writers", "continue_writers"])]
     pub quiesced: bool,
-    /// A shell command that stops the writers; it is run right before the swap
+    /// A shell command that stops the writers; it is run immediately before the swap
     #[arg(long, value_name = "CMD", requires = "continue_writers")]
     pub pause_writers: Option<String>,
-    /// A shell command that lets them go on; it is run after the swap, also when that failed, and after
-    /// --resume and --rollback. Must do no harm when they were not stopped
+    /// A shell command that lets the writers continue; it is run after the swap, even if that failed, and after
+    /// --resume and --rollback. It must do no harm if they were not stopped
     #[arg(long, value_name = "CMD")]
     pub continue_writers: Option<String>,
 }

@@ -174,9 +174,14 @@ impl Stage {
         output: &OutputArgs,
         show: Show,
     ) -> Result<()> {
-        let worked = match worked {
-            Ok(()) => judge(self.measurement(), demands),
-            Err(error) => Err(lost_or(self.measurement(), error)),
+        let worked = match (worked, self.check_election()) {
+            (Ok(()), Ok(())) => judge(self.measurement(), demands),
+            (Err(error), Ok(())) => Err(lost_or(self.measurement(), error)),
+            (Err(error), Err(_)) if error.is::<Interrupted>() || error.is::<Inconsistent>() => {
+                Err(error)
+            }
+            // What failed after an election failed because of it.
+            (_, Err(election)) => Err(lost_or(self.measurement(), election)),
         };
         let progress = self.progress;
         ending::end(&mut self.session, worked, progress, |session| {

@@ -65,7 +65,7 @@ pub fn misses(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Vec<Str
     let mut missed = Vec::new();
     for limit in &slo.limits {
         let found_ns = response.value_at_quantile(limit.quantile);
-        let limit_ns = u64::try_from(limit.limit.as_nanos()).unwrap_or(u64::MAX);
+        let limit_ns = limit_ns(limit);
         if response.is_empty() {
             missed.push(format!("{}: {} of nothing", step.name, limit.name()));
         } else if found_ns > limit_ns {
@@ -94,6 +94,22 @@ pub fn misses(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Vec<Str
     missed
 }
 
+fn limit_ns(limit: &LatencyLimit) -> u64 {
+    u64::try_from(limit.limit.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Returns whether the server took longer for half of the operations of each kind than is allowed for more of them: then it
+/// missed the objective, however late the client was.
+pub fn is_missed_by_server(slo: &Slo, step: &BenchStep) -> bool {
+    let done = step.operations.iter().filter(|o| o.count > 0);
+    let least_ns = done.map(|o| o.service.p50_ns).min();
+    let is_over = |least_ns: u64| {
+        let mut limits = slo.limits.iter().filter(|limit| limit.quantile >= 0.5);
+        limits.any(|limit| least_ns > limit_ns(limit))
+    };
+    least_ns.is_some_and(is_over)
+}
+
 #[cfg(test)]
 mod tests {
     use seekscope_run::{OperationResult, latency_histogram};
@@ -119,6 +135,31 @@ mod tests {
         response.record(30_000_000).unwrap();
         let enough = Judgement::of(&slo, &step, &response);
         assert_eq!((enough.missed.len(), enough.unjudged.len()), (2, 0));
+    }
+
+    #[test]
+    fn most_operations_that_took_too_long_by_themselves_miss_it_for_sure() {
+        let step = |medians_ns: &[u64]| BenchStep {
+            operations: medians_ns
+                .iter()
+                .map(|p50_ns| OperationResult {
+                    count: 10,
+                    service: seekscope_run::LatencySummary {
+                        p50_ns: *p50_ns,
+                        ..Default::default()
+                    },
+                    ..OperationResult::default()
+                })
+                .collect(),
+            ..BenchStep::default()
+        };
+        let is_missed = |slo: &str, medians_ns: &[u64]| {
+            is_missed_by_server(&parse_slo(slo).unwrap(), &step(medians_ns))
+        };
+        assert!(is_missed("p99=1us", &[90_000]) && is_missed("p50=1us", &[90_000]));
+        assert!(!is_missed("p99=1us", &[90_000, 900]), "one kind is quick");
+        assert!(!is_missed("p25=1us", &[90_000]) && !is_missed("p99=1ms", &[90_000]));
+        assert!(!is_missed("p99=1us", &[]));
     }
 
     #[test]

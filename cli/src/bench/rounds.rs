@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_client::{Second, Workload};
+use seekscope_run::Saturation;
 
 use super::abandonment::Abandonment;
 use super::objective::Judgement;
@@ -149,8 +150,7 @@ impl Rounds {
             Some(slo) if self.find_max => {
                 let mut judgement = Judgement::default();
                 for target in targets {
-                    let missed = self.find_max(stage, target, repeated, slo).await?;
-                    judgement.missed.extend(missed);
+                    judgement.extend(self.find_max(stage, target, repeated, slo).await?);
                 }
                 Ok(judgement)
             }
@@ -194,7 +194,7 @@ impl Rounds {
         target: &Target,
         repeated: &mut impl Repeated,
         slo: &Slo,
-    ) -> Result<Option<String>> {
+    ) -> Result<Judgement> {
         let cpus = stage.session.document.host.as_ref();
         let cpus = cpus.map_or(1, |host| host.cpus);
         let mut search = Search::new(self.duration);
@@ -233,13 +233,55 @@ impl Rounds {
         for step in steps.filter(|step| Some(&step.name) == confirmed_step.as_ref()) {
             step.kind = "run".into();
         }
-        let missed = match (saturation.confirmed, saturation.maximum_per_s) {
-            (true, _) => None,
-            (false, Some(_)) => Some("no rate held for the confirming step"),
-            (false, None) => Some("no rate that was tried met it"),
-        };
+        let judgement = judgement_of(&saturation, &self.name);
         stage.measurement().saturation = Some(saturation);
         stage.session.save()?;
-        Ok(missed.map(|why| format!("{}: {why}", self.name)))
+        Ok(judgement)
+    }
+}
+
+/// Returns how the result of a search stands to the objective.
+fn judgement_of(saturation: &Saturation, name: &str) -> Judgement {
+    let said = |why: &str| vec![format!("{name}: {why}")];
+    let (missed, unjudged) = match (saturation.confirmed, saturation.maximum_per_s) {
+        (true, _) => (Vec::new(), Vec::new()),
+        (false, Some(_)) => (said("no rate held for the confirming step"), Vec::new()),
+        (false, None) if saturation.all_missed() => {
+            (said("no rate that was tried met it"), Vec::new())
+        }
+        (false, None) => (
+            Vec::new(),
+            said("the client did not keep up with the lowest rate that was tried"),
+        ),
+    };
+    Judgement { missed, unjudged }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_late_client_leaves_open_is_not_missed() {
+        let of = |missed, untold| {
+            let saturation = Saturation {
+                missed_from_per_s: missed,
+                untold_from_per_s: untold,
+                ..Saturation::default()
+            };
+            let judgement = judgement_of(&saturation, "c");
+            (judgement.missed.len(), judgement.unjudged.len())
+        };
+        assert_eq!(of(Some(10.0), None), (1, 0));
+        assert_eq!(of(Some(10.0), Some(20.0)), (1, 0));
+        assert_eq!(of(Some(20.0), Some(10.0)), (0, 1));
+        assert_eq!(of(None, Some(10.0)), (0, 1));
+        assert_eq!(of(None, None), (1, 0), "nothing was answered");
+        let held = Saturation {
+            maximum_per_s: Some(5.0),
+            confirmed: true,
+            ..Saturation::default()
+        };
+        assert!(judgement_of(&held, "c").missed.is_empty());
     }
 }

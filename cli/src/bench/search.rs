@@ -1,7 +1,8 @@
 //! Searches for the highest rate that meets an objective. A closed loop is measured first; then open loops
 //! start at an eighth of its rate and double until one fails; then the distance is halved. The answer must hold
 //! for a longer step. A host is seldom quiet, so a rate fails only if it fails twice, and a probe whose client
-//! was late tells nothing. This module only decides; the caller runs the probes.
+//! was late tells nothing, unless the server took too long by itself for most operations. Where it does, lower rates hardly
+//! help: the lowest one is tried next. This module only decides; the caller runs the probes.
 
 use std::time::Duration;
 
@@ -11,11 +12,14 @@ use seekscope_run::{
     BenchStep, Confirmation, LatencySummary, LoadPoint, RateVerdict as Verdict, Saturation,
 };
 
-use super::objective::misses;
+use super::objective::{is_missed_by_server, misses};
 use super::validity::{Fault, late_client};
 use crate::args::Slo;
 
 const FACTOR: f64 = 2.0;
+/// The lowest rate that is tried: almost no load.
+const LOWEST_SHARE: f64 = 1e-3;
+const LOWEST_PER_S: f64 = 1.0;
 /// The first rate, as a share of what a closed loop reaches.
 const FIRST_SHARE: f64 = 0.125;
 /// The search ends when passing and failing rates are within this factor.
@@ -73,6 +77,8 @@ pub struct Search {
     /// The highest rate that passed; the rates that did not, with their verdicts.
     passed: Option<f64>,
     beyond: Vec<(f64, Verdict)>,
+    /// Whether the last rate that was settled was missed by the server alone, whatever the client did.
+    is_clear: bool,
     /// The verdicts on the current rate, and the probe to be repeated.
     verdicts: Vec<Verdict>,
     repeated: Option<Probe>,
@@ -93,6 +99,7 @@ impl Search {
             closed_per_s: None,
             passed: None,
             beyond: Vec::new(),
+            is_clear: false,
             verdicts: Vec::new(),
             repeated: None,
             confirming: 0,
@@ -122,8 +129,12 @@ impl Search {
             _ if closed_per_s <= 0.0 => None,
             (None, None) => Some(self.probe(Some(closed_per_s * FIRST_SHARE), probe_time)),
             // Even the first rate was too high: go down to almost no load.
-            (None, Some(failed)) if failed > 1.0 && failed > closed_per_s * 1e-3 => {
-                Some(self.probe(Some(failed / FACTOR), probe_time))
+            (None, Some(failed)) if failed > lowest_of(closed_per_s) => {
+                let next = match self.is_clear {
+                    true => lowest_of(closed_per_s),
+                    false => failed / FACTOR,
+                };
+                Some(self.probe(Some(next), probe_time))
             }
             (None, Some(_)) => None,
             (Some(passed), None) => Some(self.probe(Some(passed * FACTOR), probe_time)),
@@ -176,7 +187,8 @@ impl Search {
         missed.extend(others.map(Fault::to_string));
         let p99_ns = response.value_at_quantile(0.99);
         let late = late_client(&step.lag, p99_ns, probed.is_client_bound);
-        let late = late.filter(|_| !missed.is_empty());
+        let is_clear = is_missed_by_server(slo, step);
+        let late = late.filter(|_| !missed.is_empty() && !is_clear);
         let verdict = match (&late, missed.is_empty()) {
             (Some(_), _) => Verdict::Untold,
             (None, true) => Verdict::Met,
@@ -187,6 +199,7 @@ impl Search {
             None => self.repeated = Some(probe.clone()),
             Some(verdict) => {
                 self.verdicts.clear();
+                self.is_clear = is_clear;
                 self.settle(probe, per_s, verdict, &step.name);
             }
         }
@@ -267,6 +280,11 @@ impl Search {
             confirmed_step: self.confirmed.map(|(_, step)| step),
         }
     }
+}
+
+/// Returns the lowest rate that is tried, where a closed loop reached this one.
+fn lowest_of(closed_per_s: f64) -> f64 {
+    LOWEST_PER_S.max(closed_per_s * LOWEST_SHARE)
 }
 
 /// Returns the combined verdict of the probes at one rate; `None` if another probe is needed.

@@ -18,6 +18,7 @@ use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workl
 use seekscope_run::{
     Arrivals, BenchMeasurement, BenchStep, CounterSample, HostFacts, Limitation, RunDocument,
 };
+use seekscope_settings::PrimaryChanged;
 use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinSet;
 
@@ -31,6 +32,7 @@ use super::step_summary::{self, Around};
 use super::target::Target;
 use super::validity::Fault;
 use crate::args::{KeepArgs, WarmUpName};
+use crate::exit::BrokenOff;
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -42,6 +44,10 @@ pub struct Stage {
     pub interruption: Interruption,
     /// Lets an observing caller abandon the current run: steps and all that belongs to them then end at once.
     pub abandonment: Abandonment,
+    /// Whether the run ends when a target's set elects another primary, whose figures are not those of the first.
+    pub ends_with_primary: bool,
+    /// The election that ends it.
+    election: Option<PrimaryChanged>,
 }
 
 /// The plan of a step.
@@ -53,7 +59,7 @@ pub struct StepPlan {
     pub kind: &'static str,
     /// e.g. "ycsb-a".
     pub workload_name: String,
-    /// From 1.
+    /// The number of the repetition, from 1.
     pub repetition: u32,
     pub workload: Arc<dyn Workload>,
     pub database: String,
@@ -103,12 +109,16 @@ impl Stage {
         measurement: BenchMeasurement,
     ) -> Result<Self> {
         let (out, quiet) = (keep.out.as_deref(), keep.output.quiet);
-        Self::begin_as("bench", out, quiet, arguments, |document| {
+        let stage = Self::begin_as("bench", out, quiet, arguments, |document| {
             document.bench = Some(measurement);
+        })?;
+        Ok(Self {
+            ends_with_primary: true,
+            ..stage
         })
     }
 
-    /// As [`Self::begin`], for another command; `describe` says what the run is about.
+    /// Does the same as [`Self::begin`] for another command; `describe` says what the run is about.
     pub fn begin_as(
         command: &str,
         out: Option<&Path>,
@@ -126,6 +136,8 @@ impl Stage {
             progress: Progress::new(quiet),
             interruption,
             abandonment: Abandonment::default(),
+            ends_with_primary: false,
+            election: None,
         })
     }
 
@@ -179,6 +191,7 @@ impl Stage {
     ) -> Result<Vec<Option<StepDone>>> {
         self.interruption.check()?;
         self.abandonment.check()?;
+        self.check_election()?;
         let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
             return Ok(Vec::new());
         };
@@ -237,19 +250,66 @@ impl Stage {
         }
         self.interruption.check()?;
         self.abandonment.check()?;
-        let failing = all
-            .iter()
-            .flatten()
+        self.look_at_server(target, &all).await?;
+        Ok(all)
+    }
+
+    /// Notes an election that came before the end of these steps. Returns an error if the server is gone on which they
+    /// failed.
+    async fn look_at_server(&mut self, target: &Target, all: &[Option<StepDone>]) -> Result<()> {
+        let mut done = all.iter().flatten();
+        let failing = done
+            .clone()
             .find(|done| done.ended.reason == EndReason::Failing);
-        if let Some(failing) = failing
+        let shown = failing.or_else(|| done.next()).map(|done| done.index);
+        let step = shown.and_then(|index| self.step_at(index));
+        let name = step.map_or_else(String::new, |step| step.name.clone());
+        self.note_election(target, &name).await?;
+        if failing.is_some()
             && let Err(gone) = target.ping().await
         {
-            let name = self
-                .step_at(failing.index)
-                .map_or_else(String::new, |step| step.name.clone());
             return Err(server_gone(&name, gone));
         }
-        Ok(all)
+        Ok(())
+    }
+
+    /// Notes that the target's set has elected another primary since it was connected to, if it has. What was
+    /// acknowledged can still be read back before that ends the run.
+    async fn note_election(&mut self, target: &Target, during: &str) -> Result<()> {
+        let Some(changed) = self
+            .asking(async { Ok(target.change_of_primary().await) })
+            .await?
+        else {
+            return Ok(());
+        };
+        match self.ends_with_primary {
+            true => self.election = Some(changed),
+            false => self.limit(Limitation {
+                what: format!("the figures of {during} are not of one primary"),
+                why: changed.to_string(),
+                remedy: String::new(),
+            }),
+        }
+        Ok(())
+    }
+
+    /// Returns an error if an election ends the run.
+    pub fn check_election(&self) -> Result<()> {
+        match self.election.clone() {
+            Some(changed) => Err(BrokenOff::by_election(
+                "the benchmark",
+                changed,
+                "run it again once the set keeps its primary",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns an error if the target's set has elected another primary since it was connected to, and that ends the
+    /// run.
+    pub async fn check_primary(&mut self, target: &Target, during: &str) -> Result<()> {
+        self.note_election(target, during).await?;
+        self.check_election()
     }
 
     /// Begins to observe the shards behind a router; `None` for other servers.

@@ -67,6 +67,7 @@ pub async fn run(
     };
     let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
     stage.session.document.seed = Some(args.send.seed);
+    stage.ends_with_primary = !args.send.allow_errors;
     let worked = bench.work(&mut stage, environment).await;
     stage.end(worked, &bench.demands, &args.keep.output, Show::Tables)
 }

@@ -15,6 +15,7 @@ use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{
     NoServerKind, ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
 };
+use seekscope_settings::{PrimaryChanged, Reign};
 use seekscope_workload::ownership::refuse_shard;
 use seekscope_workload::{DEFAULT_DATABASE, NoCheckpoint, checkpoint};
 use tokio::time::timeout;
@@ -35,7 +36,7 @@ const CHECKPOINT_LIMIT: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 enum Peer {
     MongoDb(Server),
-    /// Without a keyspace named by a command.
+    /// Its target names no keyspace; a command does.
     Cassandra(CqlTarget),
 }
 
@@ -48,6 +49,10 @@ pub struct Target {
     pub uri: String,
     /// The primary of the set that the connection string means, which it need not name: `host:port`.
     pub primary: Option<String>,
+    /// The member that took the writes when this was connected to; `None` for Cassandra.
+    writer: Option<Server>,
+    /// That member's time as the primary of a set of several.
+    reign: Option<Reign>,
     /// Why the driver is its client although nothing of its own asks for that: both servers of a comparison have the same.
     pub driver_because: Option<String>,
     peer: Peer,
@@ -96,6 +101,8 @@ impl Target {
         let server = Server::connect(&uri).await?;
         let routed = Routed::find(&server, &uri, &ProcFs::host()).await?;
         let named = pid.filter(|_| routed.is_none());
+        // First the reign: with a writer that was elected after it, the next check fails.
+        let reign = Reign::of(&server).await?;
         let writer = server.writer().await;
         let known = writer.facts_with_process(named, &ProcFs::host()).await?;
         let mut facts = TargetFacts {
@@ -126,6 +133,8 @@ impl Target {
             is_elsewhere: whereabouts::is_elsewhere(&server, routed.as_ref()).await,
             uri,
             primary: primary_of(&server, &writer),
+            writer: Some(writer),
+            reign,
             driver_because: None,
             shares_data: false,
             peer: Peer::MongoDb(server),
@@ -146,6 +155,8 @@ impl Target {
             // Without credentials: nothing is sent to it but through `server`.
             uri: server.shown_uri(),
             primary: None,
+            writer: Some(server.clone()),
+            reign: None,
             driver_because: None,
             shares_data: self.shares_data,
             facts: TargetFacts {
@@ -181,6 +192,22 @@ impl Target {
                 Err(Usage("Cassandra can be asked for `bench ycsb` only".into()).into())
             }
         }
+    }
+
+    /// Returns the member that took the writes when this was connected to: a set's primary, or the server itself.
+    pub fn writer(&self) -> Result<&Server> {
+        match &self.writer {
+            Some(writer) => Ok(writer),
+            None => self.server(),
+        }
+    }
+
+    /// Returns how the primary of its set has changed since this was connected to, if it has.
+    pub async fn change_of_primary(&self) -> Option<PrimaryChanged> {
+        let (Peer::MongoDb(server), Some(reign)) = (&self.peer, &self.reign) else {
+            return None;
+        };
+        reign.check(server).await.err()
     }
 
     /// Returns the members that do the work, if the server is a router.
@@ -371,9 +398,11 @@ impl Target {
         if let Peer::MongoDb(server) = &self.peer {
             let server = server.another().await?;
             if self.routed.is_none() {
+                self.reign = Reign::of(&server).await?;
                 let writer = server.writer().await;
                 self.facts.pid = writer.facts(&ProcFs::host()).await.target.pid;
                 self.primary = primary_of(&server, &writer);
+                self.writer = Some(writer);
             }
             self.peer = Peer::MongoDb(server);
         }
@@ -387,6 +416,7 @@ impl Target {
             .unwrap_or_default();
         let server = Server::connect(&self.uri).await?;
         self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+        self.writer = Some(server.clone());
         self.peer = Peer::MongoDb(server);
         Ok(())
     }
@@ -458,6 +488,8 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         // Nothing is known of its other nodes.
         is_elsewhere: false,
         primary: None,
+        writer: None,
+        reign: None,
         driver_because: None,
         shares_data: false,
         uri,

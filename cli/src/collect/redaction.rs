@@ -24,7 +24,7 @@ const PARTS: [&str; 9] = [
     "findings",
 ];
 /// Fields with words of ours, which may also be names of collections.
-const OWN_WORDS: [&str; 14] = [
+const OWN_WORDS: [&str; 15] = [
     "state",
     "deployment",
     "kind",
@@ -39,6 +39,7 @@ const OWN_WORDS: [&str; 14] = [
     "filesystem",
     "variant",
     "backend",
+    "lacking",
 ];
 /// Fields with the names that we give to the folders of members' runs; elsewhere they hold folders of the user.
 const FOLDERS: [&str; 2] = ["folder", "run"];

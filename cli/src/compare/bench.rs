@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use schemars::JsonSchema;
-use seekscope_report::bench::comparison::{
-    BenchComparison, Compared, Side, compare as compare_sides,
+use seekscope_report::bench::comparison::{Compared, Side, compare as compare_sides};
+use seekscope_report::bench::index_builds::{
+    BuildComparison, compared_runs, compared_runs_terminal,
 };
 use seekscope_report::bench::{
     BenchRecords, SIDES_MAX, arrivals, caveats, comparison_terminal, outcome_word, verdict,
@@ -21,7 +22,8 @@ use crate::progress::Progress;
 
 /// Settings that determine the data; runs that differ in one of them did different work. Compared without
 /// regard to case, `-` and `_`.
-const DATA_SETTINGS: [&str; 14] = [
+const DATA_SETTINGS: [&str; 15] = [
+    "data",
     "recordcount",
     "records",
     "documents",
@@ -55,6 +57,9 @@ pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
         ))
         .into());
     }
+    if have_only_builds(runs) {
+        return compare_builds(runs, &different, args);
+    }
     let records: Vec<BenchRecords> = (runs.iter())
         .map(|(directory, document)| whole_records(directory, document))
         .collect::<Result<_>>()?;
@@ -66,9 +71,16 @@ pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
     let comparison = compare_sides(&sides, false);
     let settings = differing_settings(&measured);
     if args.output.json {
-        return print_json(runs, &settings, &comparison);
+        return print_json(runs, &settings, &comparison.compared, &[]);
     }
-    let notes = notes(runs, &different, &settings, &comparison);
+    let mut notes = notes(runs, &different, &settings);
+    if comparison.has_lone_runs() {
+        notes.push(
+            "A side that ran once is judged by its seconds: what the machine did to one run and not to the \
+             other counts as a difference. `bench --vs` or several repetitions tell the two apart."
+                .into(),
+        );
+    }
     let width = Progress::new(args.output.quiet).width();
     output::print(&comparison_terminal(&comparison, &notes, width))
 }
@@ -91,10 +103,26 @@ fn measurements(runs: &[Run]) -> Result<Vec<&BenchMeasurement>> {
             .as_ref()
             .is_some_and(|bench| !bench.steps.is_empty())
     };
-    if let Some(without) = runs.iter().find(|run| !has_steps(run)) {
+    let have_only_builds = have_only_builds(runs);
+    if let Some((directory, document)) =
+        runs.iter().find(|run| !has_steps(run) && !have_only_builds)
+    {
+        let path = directory.path().display();
+        let bench = document.bench.as_ref();
+        let why = match bench {
+            Some(bench) if !bench.shapes.is_empty() => {
+                format!(
+                    "{path} is a run of `bench schema`, whose own report compares its ways of storing"
+                )
+            }
+            Some(bench) if !bench.index_builds.is_empty() => {
+                format!("{path} holds index builds alone, and another of the runs does not")
+            }
+            _ => format!("{path} holds no steps of a benchmark"),
+        };
         return Err(Usage(format!(
-            "{} holds no steps of a benchmark; name runs of `seekscope bench`",
-            without.0.path().display()
+            "{why}; runs of `seekscope bench` that ran operations can be compared, and two of `bench index` without other \
+             load"
         ))
         .into());
     }
@@ -102,6 +130,48 @@ fn measurements(runs: &[Run]) -> Result<Vec<&BenchMeasurement>> {
         .iter()
         .filter_map(|(_, document)| document.bench.as_ref())
         .collect())
+}
+
+/// Returns whether all runs built indexes and nothing else.
+fn have_only_builds(runs: &[Run]) -> bool {
+    let has_only_builds =
+        |bench: &BenchMeasurement| bench.steps.is_empty() && !bench.index_builds.is_empty();
+    runs.iter()
+        .all(|(_, document)| document.bench.as_ref().is_some_and(has_only_builds))
+}
+
+/// Prints the index builds of two runs side by side, or as JSON.
+fn compare_builds(runs: &[Run], different: &[String], args: &CompareArgs) -> Result<()> {
+    let measured = measurements(runs)?;
+    let [first, second] = measured[..] else {
+        let text = "index builds can be compared of two runs";
+        return Err(Usage(text.into()).into());
+    };
+    let is_of_several = |bench: &&BenchMeasurement| {
+        let mut builds = bench.index_builds.iter();
+        builds.any(|build| !build.variant.is_empty())
+    };
+    if measured.iter().any(is_of_several) {
+        let text = "a run with --vs compares its index builds in its own report; name runs on one server each";
+        return Err(Usage(text.into()).into());
+    }
+    let compared = compared_runs(first, second);
+    let settings = differing_settings(&measured);
+    if args.output.json {
+        return print_json(runs, &settings, &[], &compared);
+    }
+    let labels = runs
+        .iter()
+        .map(|(directory, document)| label(directory, document));
+    let labels: Vec<String> = labels.collect();
+    let mut notes = notes(runs, different, &settings);
+    notes.push(
+        "The runs were made one after the other: what the machine did during one of them counts as a difference. \
+         `bench index --vs` builds in turn."
+            .into(),
+    );
+    let width = Progress::new(args.output.quiet).width();
+    output::print(&compared_runs_terminal(&compared, &labels, &notes, width))
 }
 
 fn label(directory: &RunDirectory, document: &RunDocument) -> String {
@@ -175,7 +245,6 @@ fn notes(
     runs: &[Run],
     different: &[String],
     settings: &BTreeMap<String, Vec<Option<String>>>,
-    comparison: &BenchComparison,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if !different.is_empty() {
@@ -200,13 +269,6 @@ fn notes(
             .collect();
         notes.push(format!("{name}: {}", values.join(" / ")));
     }
-    if comparison.has_lone_runs() {
-        notes.push(
-            "A side that ran once is judged by its seconds: what the machine did to one run and not to the \
-             other counts as a difference. `bench --vs` or several repetitions tell the two apart."
-                .into(),
-        );
-    }
     notes
 }
 
@@ -219,6 +281,9 @@ pub struct BenchesCompared<'a> {
     /// where the setting is not set.
     differing_settings: &'a BTreeMap<String, Vec<Option<String>>>,
     compared: &'a [Compared],
+    /// The index builds of two runs that did nothing else, A being the first; there are then no other figures.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    index_builds: &'a [BuildComparison],
 }
 
 /// A run that is compared.
@@ -258,7 +323,8 @@ impl<'a> BenchRun<'a> {
 fn print_json(
     runs: &[Run],
     settings: &BTreeMap<String, Vec<Option<String>>>,
-    comparison: &BenchComparison,
+    compared: &[Compared],
+    index_builds: &[BuildComparison],
 ) -> Result<()> {
     let is_ok = |run: &Run| outcome_word(&run.1) == "ok";
     let outcome = match runs.iter().all(is_ok) {
@@ -271,7 +337,8 @@ fn print_json(
     let summary = CompareSummary::Bench(BenchesCompared {
         runs: runs.iter().map(BenchRun::of).collect(),
         differing_settings: settings,
-        compared: &comparison.compared,
+        compared,
+        index_builds,
     });
     output::print_json(&CompareOutput::new(outcome, last, summary, &[]))
 }

@@ -184,7 +184,7 @@ fn stranger(runs: &[Run]) -> Option<&RunDirectory> {
     let names_in = |run: &RunDocument| -> HashSet<String> {
         let examination = run.examination.iter();
         let names = examination.flat_map(|e| {
-            let members = e.members.iter().map(|member| member.name.clone());
+            let members = e.member_names().map(String::from);
             let set = e.set.iter().map(|set| format!("the set {set}"));
             members.chain(set)
         });

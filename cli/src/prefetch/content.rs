@@ -8,7 +8,7 @@ use seekscope_run::{
     PrefetchForSync, PrefetchGain, PrefetchPace, PrefetchRecord, PrefetchSummary, RunDocument,
 };
 
-/// From this share of its pages on, a scan is called whole: the server may have had the last ones in memory.
+/// The share of its pages from which a scan is called whole: the server may have had the last ones in memory.
 const WHOLE_MIN: f64 = 0.98;
 
 /// What is not known yet when the prefetch begins.
@@ -80,7 +80,7 @@ pub fn followed(pace: PrefetchPace) -> String {
         PrefetchPace::Counted => {
             "the scan is followed by how much the server has read, of all files together"
         }
-        PrefetchPace::Own => "the scan is not followed; leaves are read at a pace of our own",
+        PrefetchPace::Own => "the scan is not followed; leaves are read at seekscope's own pace",
     };
     followed.into()
 }
@@ -246,12 +246,18 @@ fn headline(record: &PrefetchRecord) -> String {
         PrefetchPace::Own => "Reading ahead",
     };
     format!(
-        "{reader} passed {} of the {} leaf pages of {} ({}) within {} of the start of prefetch.",
+        "{reader} passed {} of the {} leaf pages of {} ({}) in {}, from {}.",
         format_count(record.position),
         format_count(record.leaf_pages),
         record.named,
         record.file,
-        format_ns(record.elapsed_ns)
+        format_ns(record.passing_ns()),
+        match &record.passed {
+            Some(passed) if !passed.from_start =>
+                "when the scan was first seen to when it was last seen to move",
+            Some(_) => "the start of prefetch to when the scan was last seen to move",
+            None => "the start of prefetch to its end",
+        }
     )
 }
 
@@ -269,7 +275,7 @@ fn gain_told(document: &RunDocument, record: &PrefetchRecord) -> Vec<String> {
             told.push("Gain: not measured; no scan was seen.".into());
         }
         (None, _) if record.tried_beside_reads => told.push(
-            "Gain: not told; the server read from this disk while it was tried, so what a request takes alone is not known."
+            "Gain: not known; the server read from this disk while it was tried, so what a request takes alone is not known."
                 .into(),
         ),
         (None, _) => told.push(format!(
@@ -318,6 +324,14 @@ fn facts(record: &PrefetchRecord) -> Table {
             format_bytes(record.window_bytes),
             if record.fits { ", which holds all" } else { "" },
             counted(record.rounds, "round")
+        ),
+    );
+    fact(
+        "Prefetch took",
+        format!(
+            "{}, of which {} to prepare",
+            format_ns(record.took_ns()),
+            format_ns(record.preparation_ns)
         ),
     );
     if record.scan_waited_ns > 1_000_000 {
@@ -372,7 +386,7 @@ fn gained_by(record: &PrefetchRecord) -> String {
 fn predicted(record: &PrefetchRecord, ratio: f64) -> String {
     format!(
         "Gain: {} was about {ratio:.1} times as fast as without, which would take {} by what requests to this disk took \
-         beforehand; all of this took {}.",
+         beforehand; with it, the scan took {}.",
         gained_by(record),
         format_ns(whole(record.predicted_alone_ns().unwrap_or(0.0))),
         format_ns(record.passing_ns())
@@ -386,7 +400,7 @@ fn gain(record: &PrefetchRecord, gain: &PrefetchGain) -> String {
             "{what} was {ratio:.1} times as fast as without, 95 % interval {low:.1} to {high:.1}"
         ),
         (Some(_), Some(low), Some(high)) => format!(
-            "whether {what} was faster is not told: {low:.1} to {high:.1} times as fast as without, with 95 % confidence"
+            "whether {what} was faster cannot be told: {low:.1} to {high:.1} times as fast as without, with 95 % confidence"
         ),
         _ => "too few pages were left to the scan alone to tell".into(),
     };
@@ -401,6 +415,8 @@ fn gain(record: &PrefetchRecord, gain: &PrefetchGain) -> String {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::PassedScan;
+
     use super::*;
 
     const KNOWN: Meanwhile = Meanwhile {
@@ -429,6 +445,43 @@ mod tests {
         assert!(told(&document, PrefetchPace::Own, 0).contains("was not followed"));
         document.arguments.push("--no-gain".into());
         assert!(told(&document, PrefetchPace::Own, 0).contains("--no-gain"));
+    }
+
+    #[test]
+    fn the_scan_takes_one_time_wherever_it_is_told() {
+        let mut record = PrefetchRecord {
+            pace: PrefetchPace::Traced,
+            position: 678,
+            leaf_pages: 678,
+            leaf_bytes: 1_000,
+            request_ns: Some(7e6),
+            alone_predicted_ns: Some(16_000_000_000),
+            preparation_ns: 800_000_000,
+            elapsed_ns: 10_500_000_000,
+            passed: Some(PassedScan {
+                bytes: 1_000,
+                elapsed_ns: 5_570_000_000,
+                from_start: true,
+            }),
+            ..PrefetchRecord::default()
+        };
+        let document = RunDocument::begin("prefetch", Vec::new());
+        let told = headline(&record);
+        assert!(
+            told.contains("in 5.57 s, from the start of prefetch to when the scan"),
+            "{told}"
+        );
+        let gain = gain_told(&document, &record).join(" ");
+        assert!(gain.ends_with("the scan took 5.57 s."), "{gain}");
+        let facts = format!("{:?}", facts(&record));
+        assert!(
+            facts.contains("11.3 s, of which 800 ms to prepare"),
+            "{facts}"
+        );
+        record.passed.as_mut().unwrap().from_start = false;
+        assert!(headline(&record).contains("from when the scan was first seen"));
+        record.passed = None;
+        assert!(headline(&record).ends_with("in 11.3 s, from the start of prefetch to its end."));
     }
 
     #[test]

@@ -12,7 +12,10 @@ use seekscope_server::{Namespace, Server};
 
 /// Number of consecutive documents in a stretch, and number of stretches.
 const STRETCH: i64 = 1000;
-const STRETCHES: i64 = 8;
+const STRETCHES: usize = 32;
+/// Random documents for each stretch, whose places in the index spread the stretches evenly over it: parts of an index
+/// differ much where a field is missing in many documents.
+const PLACES_PER_STRETCH: usize = 8;
 
 /// Samples the stretches. `keys` are all those of the index; `leaf_pages` and `documents` are the collection's. `None` if
 /// the server does not reveal record ids, or they are not numbers (clustered collections).
@@ -92,17 +95,39 @@ async fn end_of_collection(
     Ok(found.first().and_then(record_id))
 }
 
-/// Returns the key values of random documents.
+/// Returns the key values of documents that are about as far apart in the index.
 async fn starts(server: &Server, namespace: &Namespace, keys: &Document) -> Result<Vec<Document>> {
+    let places = i32::try_from(STRETCHES * PLACES_PER_STRETCH).unwrap_or(i32::MAX);
+    let pipeline = vec![
+        doc! { "$sample": { "size": places } },
+        doc! { "$project": projection(keys) },
+        doc! { "$sort": keys },
+    ];
     let command = doc! {
-        "aggregate": namespace.collection(), "pipeline": [{ "$sample": { "size": STRETCHES } }],
-        "cursor": { "batchSize": i32::try_from(STRETCHES).unwrap_or(i32::MAX) },
+        "aggregate": namespace.collection(), "pipeline": pipeline, "cursor": { "batchSize": places },
     };
     let found = first_batch(server, namespace, command).await?;
-    Ok(found
-        .iter()
-        .map(|document| key_of(document, keys))
-        .collect())
+    let middles = evenly_spread(&found).into_iter();
+    Ok(middles.map(|document| key_of(document, keys)).collect())
+}
+
+/// Returns the middle one of each of as many equal parts as there are stretches, or all if there are fewer.
+fn evenly_spread<T>(sorted: &[T]) -> Vec<&T> {
+    let parts = sorted.len().min(STRETCHES);
+    let middle = |part: usize| sorted.get((2 * part + 1) * sorted.len() / (2 * parts));
+    (0..parts).filter_map(middle).collect()
+}
+
+/// Returns a projection to the keys.
+fn projection(keys: &Document) -> Document {
+    let mut projection: Document = keys
+        .keys()
+        .map(|path| (path.clone(), Bson::Int32(1)))
+        .collect();
+    if !projection.contains_key("_id") {
+        projection.insert("_id", 0);
+    }
+    projection
 }
 
 /// Returns the values that an index on `keys` has for a document; null for a missing field.
@@ -123,16 +148,9 @@ async fn record_ids(
     keys: &Document,
     start: &Document,
 ) -> Result<Vec<i64>> {
-    let mut projection: Document = keys
-        .keys()
-        .map(|path| (path.clone(), Bson::Int32(1)))
-        .collect();
-    if !projection.contains_key("_id") {
-        projection.insert("_id", 0);
-    }
     let command = doc! {
         "find": namespace.collection(), "hint": keys, "min": start, "limit": STRETCH,
-        "batchSize": STRETCH, "projection": projection, "showRecordId": true,
+        "batchSize": STRETCH, "projection": projection(keys), "showRecordId": true,
     };
     let found = first_batch(server, namespace, command).await?;
     Ok(found.iter().filter_map(record_id).collect())
@@ -177,6 +195,16 @@ mod tests {
         assert_eq!(spread.leaves_per_1000_now, 1000.0);
         assert!((close.leaves_per_1000_ordered - 20.0).abs() < 0.1);
         assert_eq!(leaves.of_stretches(&[Vec::new()]), None);
+    }
+
+    #[test]
+    fn stretches_begin_evenly_spread() {
+        let sorted: Vec<usize> = (0..STRETCHES * PLACES_PER_STRETCH).collect();
+        let starts = evenly_spread(&sorted);
+        assert_eq!(starts.len(), STRETCHES);
+        assert_eq!((starts[0], starts[1], starts[31]), (&4, &12, &252));
+        assert_eq!(evenly_spread(&[7, 8, 9]), [&7, &8, &9]);
+        assert_eq!(evenly_spread::<u8>(&[]), Vec::<&u8>::new());
     }
 
     #[test]

@@ -85,7 +85,8 @@ impl Subject<'_> {
         // On a standalone server nobody may write meanwhile.
         let followed = plan.writes.clone().filter(|_| plan.blocking.replica_set);
         plan.time = plan.scan.as_ref().map(|scan| {
-            let time = duration::alone(&facts, plan.indexes, scan, self.args.max_rate);
+            let along = plan.clustering.as_ref();
+            let time = duration::alone(&facts, plan.indexes, scan, self.args.max_rate, along);
             match plan.blocking.replica_set {
                 true => duration::with_catch_up(time, followed.as_ref(), plan.indexes),
                 false => time,
@@ -129,7 +130,7 @@ impl Subject<'_> {
         let why = match sampled {
             Ok(Some(clustering)) => return Some(clustering),
             Ok(None) => {
-                "the server tells no record ids, or none that are numbers in the order of its files"
+                "the server reports no record IDs, or none that are numbers in the order of its files"
                     .into()
             }
             Err(error) => message_of(&error),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use seekscope_report::live::{Controls, Glyphs, Key, LiveSnapshot, LiveWindow, draw};
-use seekscope_run::{FileRecord, IoEvent, ThreadRecord, monotonic_ns};
+use seekscope_run::{DeviceFacts, FileRecord, IoEvent, ThreadRecord, monotonic_ns};
 use seekscope_trace::{EventSink, SinkError};
 
 use crate::live_terminal::View;
@@ -19,9 +19,10 @@ pub type SharedWindow = Arc<Mutex<LiveWindow>>;
 /// Adds a file's role in the database, if known.
 pub type NameFile = Box<dyn FnMut(&mut FileRecord) + Send>;
 
-/// Returns a window for a trace that begins now.
-pub fn new_window() -> SharedWindow {
-    Arc::new(Mutex::new(LiveWindow::new(monotonic_ns())))
+/// Returns a window for a trace that begins now, of files on this disk.
+pub fn new_window(device: Option<DeviceFacts>) -> SharedWindow {
+    let window = LiveWindow::new(monotonic_ns()).on(device);
+    Arc::new(Mutex::new(window))
 }
 
 /// Locks the window. A panic while drawing must not end the recording.

@@ -90,12 +90,13 @@ async fn record(
     session.open_phase(&phase)?;
     let (ended, mut facts) = if args.mode.aggregate {
         session.limit(Limitation {
-            what:
-                "latencies are not exact: each stands for a range that ends at twice its beginning"
-                    .into(),
-            why: "--aggregate counts calls in such ranges, in the kernel; the upper end is shown"
+            what: "latencies are not exact: each stands for a range whose upper end is \
+                 twice its lower end"
                 .into(),
-            remedy: "without --aggregate each call is timed".into(),
+            why:
+                "--aggregate counts calls by such ranges in the kernel, and the upper end is shown"
+                    .into(),
+            remedy: "without --aggregate, each call is timed".into(),
         });
         counting::count(args, session, interruption, &mut traced, source).await?
     } else {
@@ -136,7 +137,7 @@ fn phase_of(traced: &Traced) -> Phase {
         namespace: None,
         disk: Disk::Plain,
         cache: CacheState::AsFound {
-            why: "a trace changes nothing in what it observes".into(),
+            why: "a trace does not change what it observes".into(),
         },
         started_ns: monotonic_ns(),
         ended_ns: 0,
@@ -154,7 +155,7 @@ fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> Stri
         None => "until Ctrl-C".into(),
     };
     let mut text = format!(
-        "Recording the I/O of {} {until}. Nothing is changed in it.\n  way into the kernel: {}",
+        "Recording the I/O of {} {until}. Nothing is changed in it.\n  tracing mechanism: {}",
         traced.name,
         source.way_in()
     );
@@ -169,7 +170,7 @@ fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> Stri
 fn note_uncovered(session: &mut Session, args: &RecordArgs, source: &LiveSource) {
     for group in source.refused() {
         session.limit(Limitation {
-            what: format!("{} were not followed", group.group),
+            what: format!("{} were not traced", group.group),
             why: group.how,
             remedy: if args.what.op.is_empty() {
                 String::new()
@@ -199,7 +200,7 @@ async fn follow(
     }
     let mut view = None;
     if args.mode.live {
-        let window = new_window();
+        let window = new_window(session.document.device.clone());
         let name = session.naming();
         sink = Box::new(Tee::new(sink, Arc::clone(&window), Box::new(name)));
         view = Some(LiveTerminal::start(TraceView::new(window))?);
@@ -311,8 +312,9 @@ pub fn disk_is_full(run: &Path) -> Option<String> {
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
     (free_bytes < FREE_BYTES_MIN).then(|| {
         format!(
-            "recording was ended: less than {} MiB are left on the disk that holds {}. Name another \
-             place with --out, or record less (--aggregate, --sample, --min-latency)",
+            "the recording was ended because less than {} MiB are free on the disk that holds {}. \
+             Choose another place with --out, or record less (--aggregate, --sample, \
+             --min-latency)",
             FREE_BYTES_MIN >> 20,
             run.display()
         )
@@ -326,9 +328,9 @@ fn note_flight(session: &mut Session, facts: &mut TraceFacts, flight: &FlightSta
     let too_young = flight.too_young.load(Ordering::Relaxed);
     if too_young > 0 {
         session.limit(Limitation {
-            what: "the flight recorder held less than the time asked for".into(),
-            why: format!("{too_young} events had to go before their time: its memory was full"),
-            remedy: "give it more with --ring-memory".into(),
+            what: "the flight recorder held less than the requested time".into(),
+            why: format!("{too_young} events were dropped too early because its memory was full"),
+            remedy: "give it more memory with --ring-memory".into(),
         });
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::definition::Definition;
 use super::knobs;
 use super::putting_back::{PutBack, put_back, telling};
-use super::rolling::{self, Members};
+use super::rolling::{self, Members, Whose};
 use super::server_arena::{self, means, restart};
 use super::undoing::{Undoer, Undoing, restarts_in_words, without_command};
 use crate::args::TuneApplyArgs;
@@ -234,7 +234,9 @@ impl Change<'_> {
         let target = Target::connect(&args.uri, "", None).await?;
         server_arena::refuse_router(&target)?;
         let restart = restart(args.config_file.as_ref(), args.restart_command.as_ref());
-        let members = Members::find(target.server()?, restart.clone(), args.allow_stepdown).await?;
+        let server = target.server()?;
+        let members = Members::find(server, restart.clone(), args.allow_stepdown, Whose::OfAll);
+        let members = members.await?;
         let means = means(&target, restart)?;
         Ok((target, members, means))
     }

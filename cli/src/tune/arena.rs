@@ -10,7 +10,7 @@ use seekscope_tune::space::{ChangeCost, Configuration};
 use super::definition::Definition;
 use super::local_arena::{LocalArena, StartOptions};
 use super::measurement::Load;
-use super::putting_back::{self, PutBack};
+use super::putting_back::{self, PutBack, Resumed};
 use super::server_arena::{self, ServerArena};
 use crate::bench::{Stage, Target};
 
@@ -48,6 +48,14 @@ impl Place<'_> {
         }
     }
 
+    /// Does the same as [`ServerArena::other_than_before`].
+    pub fn other_than_before(&self, earlier: &Path) -> Option<(String, String)> {
+        match self {
+            Self::Server(server) => server.other_than_before(earlier),
+            Self::Local(_) | Self::Nowhere(_) => None,
+        }
+    }
+
     /// Saves all original settings and restores what an earlier part of the session left changed; loads the
     /// data on somebody's server.
     pub async fn make_ready(
@@ -56,7 +64,7 @@ impl Place<'_> {
         load: &Load,
         entries: &[KnobEntry],
         definition: &Definition,
-        earlier: Option<&Path>,
+        earlier: Option<Resumed<'_>>,
     ) -> Result<()> {
         match self {
             Self::Local(_) => Ok(()),

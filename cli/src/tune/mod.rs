@@ -30,15 +30,15 @@ mod undoing;
 
 pub use results::show;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use seekscope_run::RunDirectory;
-use seekscope_run::tune::{TuneRecord, TuneTrial};
+use seekscope_run::tune::{TrialPurpose, TuneRecord, TuneTrial};
+use seekscope_run::{Limitation, Outcome, RunDirectory};
 use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
-use seekscope_tune::session::{Outline, Plan, Session as TuningSession};
+use seekscope_tune::session::{Next, Outline, Plan, Session as TuningSession};
 use seekscope_workload::OwnedDatabase;
 
 use self::arena::{Arena, Place};
@@ -48,7 +48,7 @@ use self::knobs::Choice;
 use self::local_arena::LocalArena;
 use self::measurement::Load;
 use self::progress_lines::ProgressLines;
-use self::putting_back::PutBack;
+use self::putting_back::{PutBack, Resumed};
 use self::server_arena::ServerArena;
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
@@ -149,6 +149,7 @@ fn refuse_small_budget(args: &TuneSessionArgs, load: &Load) -> Result<()> {
 
 /// The state of an interrupted session.
 struct Earlier {
+    run: PathBuf,
     definition: Definition,
     trials: Vec<TuneTrial>,
 }
@@ -162,11 +163,14 @@ impl Earlier {
             args.knobs.restart_command.as_deref(),
         ])?;
         let (directory, document) = RunDirectory::open(run)?;
-        if document.tune.is_some_and(|record| record.verdict.is_some()) {
+        // A duel that was broken off has a verdict of what was fought.
+        let is_decided = document.tune.is_some_and(|record| record.verdict.is_some());
+        if is_decided && document.outcome == Outcome::Ok {
             let why = "is over: its duel was fought; begin a new one, with --begin-with if it is to go further";
             return Err(Usage(format!("{} {why}", run.display())).into());
         }
         Ok(Self {
+            run: run.into(),
             definition,
             trials: directory.read_trials()?,
         })
@@ -180,6 +184,30 @@ impl Earlier {
             .map(|trial| trial.prepare_s + trial.measure_s)
             .sum();
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    /// Returns whether its search has ended, and a run of its duel is next.
+    fn is_at_duel(&self) -> Result<bool> {
+        let mut session = session_of(&self.definition)?;
+        for trial in &self.trials {
+            session.record(trial.clone());
+        }
+        session.retry();
+        let next = session.next(self.elapsed());
+        Ok(matches!(next, Next::Run(request) if request.purpose == TrialPurpose::Duel))
+    }
+
+    /// Repeats its duel on the set's present primary: one duel is of one member. Its runs of before stay in the
+    /// journal, without a block and so without a say.
+    fn begin_duel_anew(&mut self, stage: &mut Stage, former: &str, now: &str) {
+        let duel = self.trials.iter_mut();
+        let duel = duel.filter(|trial| trial.purpose == TrialPurpose::Duel);
+        duel.for_each(|trial| trial.block = None);
+        stage.limit(Limitation {
+            what: format!("the search was made on {former}, and the duel on {now}"),
+            why: "the set has elected another primary since".into(),
+            remedy: String::new(),
+        });
     }
 }
 
@@ -208,9 +236,16 @@ async fn whole(
     if let Some(target) = place.target() {
         stage.note_target(target)?;
     }
+    let mut is_at_duel = false;
     let (definition, trials, took) = match earlier {
-        Some(earlier) => {
+        Some(mut earlier) => {
             let took = earlier.elapsed();
+            if let Some((former, now)) = place.other_than_before(&earlier.run) {
+                is_at_duel = earlier.is_at_duel()?;
+                if is_at_duel {
+                    earlier.begin_duel_anew(stage, &former, &now);
+                }
+            }
             (earlier.definition, earlier.trials, took)
         }
         None => {
@@ -220,14 +255,17 @@ async fn whole(
             (definition, Vec::new(), Duration::ZERO)
         }
     };
-    let session = TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?;
+    let session = session_of(&definition)?;
     let entries = definition.knob_file()?.knobs;
     record::fill(record, &definition, &asked, &entries);
     definition.save(stage.session.directory.path())?;
     // For `tune show` of a session that is running or was killed, which names what it measures.
     stage.session.document.tune = Some(record.clone());
     stage.session.save()?;
-    let resumed = args.resume.as_deref();
+    let resumed = args
+        .resume
+        .as_deref()
+        .map(|run| Resumed { run, is_at_duel });
     let readying = Instant::now();
     let ready = place
         .make_ready(stage, &asked.load, &entries, &definition, resumed)
@@ -271,7 +309,12 @@ async fn whole(
     finish(tuner, stage, &definition, record, worked).await
 }
 
-/// Does the server have documents of ours, and no others, in this database? Only such a one may be dropped.
+fn session_of(definition: &Definition) -> Result<TuningSession> {
+    let session = TuningSession::new(definition.plan.clone());
+    session.map_err(|error| Usage(error.to_string()).into())
+}
+
+/// Returns whether the server has documents of ours, and no others, in this database. Only such a one may be dropped.
 async fn is_loaded(place: &Place<'_>, database: &str) -> bool {
     let Some(Ok(server)) = place.target().map(Target::server) else {
         return false;

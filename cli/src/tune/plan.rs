@@ -17,7 +17,12 @@ fn lines(choice: &Choice) -> Vec<String> {
     let reasons = by_reason(choice);
     let left_out = reasons.into_iter();
     let mut lines: Vec<String> = left_out
-        .map(|(why, names)| format!("Left out: {}: {why}.", names.join(", ")))
+        .map(|(why, names)| {
+            // The reason speaks of one knob.
+            let of_each = names.len() > 1 && why.starts_with("it ");
+            let so = if of_each { ", each because" } else { ":" };
+            format!("Left out: {}{so} {why}.", names.join(", "))
+        })
         .collect();
     let cautions = choice.cautions.iter();
     lines.extend(cautions.map(|(knob, said)| format!("Caution, {knob}: {said}.")));
@@ -72,7 +77,7 @@ mod tests {
             lines(&choice),
             [
                 "Left out: d: it shows in runs of more than 60 s; longer phases of the workload judge it.",
-                "Left out: a, c: it weakens durability; --allow-durability unlocks it.",
+                "Left out: a, c, each because it weakens durability; --allow-durability unlocks it.",
                 "Caution, e: it is not raised above 4.",
             ]
         );

@@ -12,6 +12,7 @@ use crate::bench::Stage;
 use crate::exit::Usage;
 use crate::interruption::Interruption;
 use crate::progress::Progress;
+use crate::unrestored;
 
 /// A wait is told of as often as this.
 const TELLING: Duration = Duration::from_secs(5);
@@ -184,15 +185,36 @@ fn restored_in_words(restored: &Restored) -> Vec<String> {
     restored.knobs.iter().map(in_words).collect()
 }
 
-/// Restores what a session left changed before it is resumed, so that it starts from its original state.
-pub async fn put_back_earlier(stage: &Stage, earlier: Option<&Path>, means: &Means) -> Result<()> {
-    let Some(run) = earlier else {
+/// The earlier part of a session that is resumed.
+#[derive(Debug, Clone, Copy)]
+pub struct Resumed<'a> {
+    pub run: &'a Path,
+    /// Whether only its duel is left, which is fought on whichever member is the primary.
+    pub is_at_duel: bool,
+}
+
+/// Restores what a session left changed before it is resumed, so that it starts from its original state. `is_elsewhere`
+/// says that it goes on on another member, for which the former one need not answer.
+pub async fn put_back_earlier(
+    stage: &Stage,
+    earlier: Option<Resumed<'_>>,
+    means: &Means,
+    is_elsewhere: bool,
+) -> Result<()> {
+    let Some(Resumed { run, is_at_duel }) = earlier else {
         return Ok(());
     };
     let Some(mut applier) = rolling::resume(run, means.clone())? else {
         return Ok(());
     };
     match put_back(stage.progress, &mut applier, Some(&stage.interruption)).await {
+        PutBack::NotAll if is_elsewhere && is_at_duel => {
+            stage.progress.complain(format!(
+                "  The session goes on on another member; when that one answers again: {}",
+                unrestored::remedy(run)
+            ));
+            Ok(())
+        }
         PutBack::NotAll => Err(Usage(format!(
             "{}: not all that the session had changed could be put back; see above, and run --restore",
             run.display()

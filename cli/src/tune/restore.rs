@@ -12,7 +12,7 @@ use seekscope_settings::{Applier, Appliers, ByRestart, HostFiles, Originals, Res
 use super::apply::ApplyOutput;
 use super::definition::Definition;
 use super::putting_back::{PutBack, put_back_in_words, put_back_rest, telling};
-use super::rolling::{self, Members};
+use super::rolling::{self, Members, Whose};
 use super::server_arena::{self, means};
 use super::undoing::{Undoer, Undoing, restarts_in_words};
 use super::{LOCAL, note_put_back};
@@ -148,7 +148,7 @@ async fn restore(
             };
             // The session was of one server: a set is another one.
             if restart.is_some() {
-                Members::find(target.server()?, restart.clone(), false).await?;
+                Members::find(target.server()?, restart.clone(), false, Whose::OfPrimary).await?;
             }
             let locks = unrestored::lock_folder(&environment.lease_folder)?;
             let locks = rolling::lock(&locks, target.server()?, &[])?;

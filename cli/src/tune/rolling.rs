@@ -25,18 +25,27 @@ const PORT: &str = "{port}";
 /// The most members that are named.
 const NAMES_SHOWN: usize = 10;
 
+/// Whose settings are made in a set of which nothing is restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of trials: the load goes to the primary.
+    OfPrimary,
+    /// Those of a change that is to last: any member may be the next primary.
+    OfAll,
+}
+
 /// The members of a set whose settings are made. Each is reached directly: who is the primary may change.
 #[derive(Debug)]
 pub struct Members {
-    /// As they are named in the set, `host:port`; the primary comes first.
+    /// The members' names in the set, `host:port`; the primary comes first.
     names: Vec<String>,
-    /// How each is restarted; without it the primary alone is set, while it runs.
+    /// How each is restarted; without it they are set while they run.
     restart: Option<Restart>,
 }
 
 impl Members {
-    /// Returns the members that are restarted in turn, or the primary where nothing is to be restarted; `None` where the
-    /// connection string means one server.
+    /// Returns the members that hold data; only the primary if nothing is to be restarted and `whose` says so; `None`
+    /// where the connection string means one server.
     ///
     /// # Errors
     /// Refuses a set whose members are not told apart, or whose primary may not step down.
@@ -44,6 +53,7 @@ impl Members {
         server: &Server,
         restart: Option<Restart>,
         allow_stepdown: bool,
+        whose: Whose,
     ) -> Result<Option<Self>> {
         if server.is_direct() {
             return Ok(None);
@@ -53,9 +63,9 @@ impl Members {
         let Some(set) = hello.set.filter(|_| count > 1) else {
             return Ok(None);
         };
-        let mut names = match &restart {
-            Some(_) => hello.data_members,
-            None => hello.me.iter().cloned().collect(),
+        let mut names = match (&restart, whose) {
+            (None, Whose::OfPrimary) => hello.me.iter().cloned().collect(),
+            _ => hello.data_members,
         };
         names.sort_by_key(|name| (Some(name) != hello.me.as_ref(), name.clone()));
         let uri = server.shown_uri();

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use seekscope_server::{ProcFs, Server, ServerError};
+use seekscope_server::{ProcFs, ServerError};
 use seekscope_settings::apply::Means;
 use seekscope_settings::{
-    Applier, Appliers, ApplyError, HostFiles, KnobEntry, PrimaryChanged, Reign, Restart,
-    SetByOthers, Traffic, TunerLock,
+    Applier, Appliers, ApplyError, HostFiles, KnobEntry, PrimaryChanged, Restart, SetByOthers,
+    Traffic, TunerLock,
 };
 use seekscope_tune::space::Configuration;
 
@@ -17,8 +17,8 @@ use super::arena::{Fit, Unfit};
 use super::definition::Definition;
 use super::measurement::Load;
 use super::memory_watch::MemoryWatch;
-use super::putting_back::{PutBack, put_back, put_back_earlier, tell_kept_edits, telling};
-use super::rolling::{self, Members};
+use super::putting_back::{PutBack, Resumed, put_back, put_back_earlier, tell_kept_edits, telling};
+use super::rolling::{self, Members, Whose};
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
 use crate::exit::{BrokenOff, Elsewhere, NotPermitted, Usage};
@@ -36,8 +36,6 @@ pub struct ServerArena {
     applier: Option<Appliers>,
     /// The members whose settings are tried, of a set.
     members: Option<Members>,
-    /// That of its primary when settings were last made, or at the start.
-    reign: Option<Reign>,
     /// Keep other sessions from tuning this server, or each member, or this host meanwhile.
     locks: Vec<TunerLock>,
     host_lock: Option<TunerLock>,
@@ -62,9 +60,8 @@ impl ServerArena {
             .await?;
         refuse_router(&target)?;
         let server = target.server()?;
-        let found = Members::find(server, restart, allow_stepdown);
+        let found = Members::find(server, restart, allow_stepdown, Whose::OfPrimary);
         let members = stage.interruption.or(found).await?;
-        let reign = stage.interruption.or(reign_of(server)).await?;
         let names = members.as_ref().map_or(&[][..], Members::names);
         let locks = rolling::lock(lock_folder, server, names)?;
         for lock in &locks {
@@ -83,7 +80,6 @@ impl ServerArena {
             fresh_data,
             applier: None,
             members,
-            reign,
             locks,
             host_lock,
             loads: 0,
@@ -101,19 +97,20 @@ impl ServerArena {
         load: &Load,
         entries: &[KnobEntry],
         definition: &Definition,
-        earlier: Option<&Path>,
+        earlier: Option<Resumed<'_>>,
     ) -> Result<()> {
         let means = means(&self.target, definition.restart())?;
         let run = stage.session.directory.path().to_path_buf();
         self.applier = Some(match &self.members {
             Some(members) => {
-                put_back_earlier(stage, earlier, &means).await?;
-                refuse_other_member(earlier, members)?;
+                let other = earlier.and_then(|earlier| self.other_than_before(earlier.run));
+                put_back_earlier(stage, earlier, &means, other.is_some()).await?;
+                self.refuse_other_member(earlier)?;
                 // The values that the entries have are those of the member that was the primary.
                 self.check_reign(stage).await?;
                 let begun = members.begin(&self.target, entries, &run);
                 let begun = stage.interruption.or(begun).await?;
-                refuse_other_baseline(earlier, &begun).await?;
+                refuse_other_baseline(earlier.map(|one| one.run), &begun).await?;
                 begun
             }
             None => begin(stage, entries, means, earlier).await?,
@@ -157,35 +154,48 @@ impl ServerArena {
         let tried = async { Ok(applier.try_restart().await?) };
         let tried = stage.interruption.or(tried);
         if telling(stage.progress, &waiting, tried).await? {
-            self.refresh().await?;
+            self.target.refresh().await?;
         }
         Ok(())
     }
 
-    /// Finds the server again that was restarted, and the primary of its set.
-    async fn refresh(&mut self) -> Result<()> {
-        self.target.refresh().await?;
-        self.reign = reign_of(self.target.server()?).await?;
-        Ok(())
+    /// Returns the members that the earlier part of the session set and those that this one sets, if they have none in
+    /// common: the set has another primary now.
+    pub fn other_than_before(&self, earlier: &Path) -> Option<(String, String)> {
+        let members = self.members.as_ref()?;
+        let recorded = rolling::members_of(earlier);
+        let is_recorded = |name: &String| recorded.iter().any(|(recorded, _)| recorded == name);
+        let recorded: Vec<&str> = recorded.iter().map(|(name, _)| name.as_str()).collect();
+        let is_other = !recorded.is_empty() && !members.names().iter().any(is_recorded);
+        is_other.then(|| (recorded.join(", "), members.names().join(", ")))
+    }
+
+    /// Refuses to resume a search on another member than the one that its runs so far were of. A duel is fought anew.
+    fn refuse_other_member(&self, earlier: Option<Resumed<'_>>) -> Result<()> {
+        let search = earlier.filter(|earlier| !earlier.is_at_duel);
+        let Some((former, now)) = search.and_then(|earlier| self.other_than_before(earlier.run))
+        else {
+            return Ok(());
+        };
+        Err(Elsewhere(format!(
+            "the session tuned {former}, but the primary of the set is {now} now: resume it when the former is the primary again, or begin a new session; --begin-with this run tries its best setting first"
+        ))
+        .into())
     }
 
     /// Ends the session if the set has another primary than the one that was set: the load goes there, and what it
     /// measures is not of these settings.
     async fn check_reign(&self, stage: &Stage) -> Result<()> {
         match self.change_of_primary(stage).await? {
-            Some(changed) => Err(ended_by(changed)),
+            Some(changed) => Err(ended_by(stage, changed)),
             None => Ok(()),
         }
     }
 
     /// Returns how the primary has changed since settings were made, if it has.
     async fn change_of_primary(&self, stage: &Stage) -> Result<Option<PrimaryChanged>> {
-        let Some(reign) = &self.reign else {
-            return Ok(None);
-        };
-        let server = self.target.server()?;
-        let checked = async { Ok(reign.check(server).await.err()) };
-        stage.interruption.or(checked).await
+        let asked = async { Ok(self.target.change_of_primary().await) };
+        stage.interruption.or(asked).await
     }
 
     /// Returns whether the run just made is to be made again, because the set had an election meanwhile. Where its
@@ -196,9 +206,9 @@ impl ServerArena {
             return Ok(None);
         };
         if !self.members.as_ref().is_some_and(Members::are_restarted) {
-            return Err(ended_by(changed));
+            return Err(ended_by(stage, changed));
         }
-        self.refresh().await?;
+        self.target.refresh().await?;
         Ok(Some(changed))
     }
 
@@ -227,7 +237,7 @@ impl ServerArena {
         };
         let set = set(stage, applier, values).await?;
         if set.restarted {
-            self.refresh().await?;
+            self.target.refresh().await?;
         }
         if let Err(unfit) = set.fit {
             return Ok(Err(unfit));
@@ -247,7 +257,7 @@ impl ServerArena {
         if let Some(applier) = &mut self.applier
             && withdraw(stage, applier).await?
         {
-            self.refresh().await?;
+            self.target.refresh().await?;
         }
         Ok(())
     }
@@ -340,29 +350,13 @@ pub async fn begin(
     stage: &Stage,
     entries: &[KnobEntry],
     means: Means,
-    earlier: Option<&Path>,
+    earlier: Option<Resumed<'_>>,
 ) -> Result<Appliers> {
-    put_back_earlier(stage, earlier, &means).await?;
+    put_back_earlier(stage, earlier, &means, false).await?;
     let folder = stage.session.directory.path();
     let applier = Applier::begin(entries, means, folder)?.into();
-    refuse_other_baseline(earlier, &applier).await?;
+    refuse_other_baseline(earlier.map(|one| one.run), &applier).await?;
     Ok(applier)
-}
-
-/// Refuses to resume a session of another member than the set's present primary: its runs so far were of that.
-fn refuse_other_member(earlier: Option<&Path>, members: &Members) -> Result<()> {
-    let recorded = earlier.map(rolling::members_of).unwrap_or_default();
-    let is_recorded = |name: &String| recorded.iter().any(|(recorded, _)| recorded == name);
-    if recorded.is_empty() || members.names().iter().any(is_recorded) {
-        return Ok(());
-    }
-    let recorded: Vec<&str> = recorded.iter().map(|(name, _)| name.as_str()).collect();
-    Err(Elsewhere(format!(
-        "the session tuned {}, but the primary of the set is {} now: resume it when the former is the primary again, or begin a new session; --begin-with this run tries its best setting first",
-        recorded.join(", "),
-        members.names().join(", ")
-    ))
-    .into())
 }
 
 /// Refuses to resume a session on a server that somebody else has set since: its runs so far were not of that.
@@ -392,14 +386,14 @@ async fn refuse_other_baseline(earlier: Option<&Path>, applier: &Appliers) -> Re
     .into())
 }
 
-async fn reign_of(server: &Server) -> Result<Option<Reign>> {
-    Ok(Reign::of(server).await?)
-}
-
 /// The error of a session that ends because the set has another primary than the one that was set.
-pub fn ended_by(changed: PrimaryChanged) -> anyhow::Error {
-    let error = anyhow::Error::from(ApplyError::from(changed));
-    error.context(BrokenOff("the session ended early".into()))
+pub fn ended_by(stage: &Stage, changed: PrimaryChanged) -> anyhow::Error {
+    let next = format!(
+        "seekscope tune --resume {} goes on: with a duel on any primary, with a search once {} is the primary again",
+        stage.session.directory.path().display(),
+        changed.was
+    );
+    BrokenOff::by_election("the session", changed, &next)
 }
 
 /// Refuses a mongos: what a mongod can be set to, it does not have.

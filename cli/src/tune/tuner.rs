@@ -104,7 +104,7 @@ impl Tuner<'_> {
                 return trial;
             }
             match self.arena.is_disturbed(stage).await? {
-                Some(changed) if runs == RUNS_MAX => return Err(ended_by(changed)),
+                Some(changed) if runs == RUNS_MAX => return Err(ended_by(stage, changed)),
                 Some(changed) if trial.is_ok() => {
                     stage
                         .progress

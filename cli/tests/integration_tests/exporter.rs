@@ -412,7 +412,7 @@ fn what_cannot_be_is_said_at_once() {
     assert_fails(
         &run(&[uri, "--textfile", "/nowhere/at/all"]),
         2,
-        &["existing folder", "/nowhere"],
+        &["not a folder", "/nowhere"],
     );
     assert_fails(
         &run(&["--uri-file", "/nowhere"]),

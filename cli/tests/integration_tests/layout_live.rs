@@ -59,7 +59,7 @@ impl Loaded {
         command
     }
 
-    /// Of the newest checkpoint; none before there is one.
+    /// Returns the number of leaves in the newest checkpoint; 0 before there is one.
     fn leaves(&self) -> usize {
         let name = self.namespace.to_string();
         let output = self.layout(&[&name, "--leaves"]).output().unwrap();
@@ -115,8 +115,11 @@ fn a_running_server_is_found_and_left_alone() {
         .arg(&home)
         .output();
     let text = String::from_utf8(text.unwrap().stdout).unwrap();
-    assert!(text.contains("a server has it open"), "{text}");
-    assert!(text.contains("not a mongod's directory"), "{text}");
+    assert!(text.contains("a server has this directory open"), "{text}");
+    assert!(
+        text.contains("not the data directory of a mongod"),
+        "{text}"
+    );
 
     let Loaded { bench, server, .. } = loaded;
     server.stop();
@@ -168,7 +171,7 @@ fn checkpoints_are_followed_as_they_come() {
         "{file}"
     );
     let page = std::fs::read_to_string(loaded.bench.path("run/report.html")).unwrap();
-    assert!(page.contains("How the order went on"));
+    assert!(page.contains("How the order changed"));
 }
 
 fn moved(history: &[Value]) -> u64 {
@@ -176,7 +179,7 @@ fn moved(history: &[Value]) -> u64 {
     moved.map(Option::unwrap).sum()
 }
 
-/// Until the run's document has such a history.
+/// Waits until the run's document has such a history.
 fn wait_for_history(loaded: &Loaded, wanted: impl Fn(&[Value]) -> bool) {
     let end = Instant::now() + Duration::from_secs(120);
     loop {
@@ -219,7 +222,7 @@ fn an_interrupted_measurement_keeps_what_it_has() {
     );
 }
 
-/// As a user without any privilege, who may not see into the server's process or its files.
+/// Runs as a user without any privilege, who may not look into the server's process or its files.
 #[test]
 fn what_is_not_permitted_ends_with_its_exit_code() {
     let _machine = shared_machine();

@@ -103,7 +103,7 @@ fn the_shards_counters_are_recorded(cluster: &Running, bench: &Bench, out: &str)
     assert!(!counters.iter().any(|counter| of_router(&counter.source)));
 }
 
-/// By so much the server's sizes of equal files differ.
+/// The most by which the server's sizes of equal files differ.
 const BLOCKS_BYTES: i64 = 128 << 10;
 
 /// A mongod leaves most of a load in its cache for a minute: by its statistics a collection of 20 MB took 4 KiB,
@@ -181,10 +181,7 @@ fn a_write_concern_that_is_not_met_loses_nothing() {
         .unwrap();
     assert_fails(&output, 1, &["UnsatisfiableWriteConcern"]);
     let said = stdout(&output) + &stderr(&output);
-    assert!(
-        !said.contains("acknowledged writes are not there"),
-        "{said}"
-    );
+    assert!(!said.contains("acknowledged writes are missing"), "{said}");
     assert!(said.contains("may be there or not"), "{said}");
 }
 
@@ -445,7 +442,7 @@ fn a_sample_of_any_documents_can_be_run() {
     assert_eq!(counted.get_i32("n").unwrap(), 500, "{counted}");
 }
 
-/// Was taken as one that somebody had prepared, and kept the last documents of a load alone.
+/// It used to be taken for a prepared collection, and kept only the last documents of a load.
 #[test]
 fn a_capped_collection_is_refused() {
     let bench = Bench::new();

@@ -136,7 +136,8 @@ fn a_server_that_is_gone_lacks_no_right() {
     assert!(!output.status.success());
     let (_, document) = RunDirectory::open(&bench.path("run")).unwrap();
     let unknown = document.limitations.iter();
-    let unknown = unknown.filter(|told| told.why.contains("no checkpoint ended the work"));
+    let unknown =
+        unknown.filter(|told| told.why.contains("no checkpoint was taken after the work"));
     let unknown: Vec<_> = unknown.collect();
     assert!(!unknown.is_empty(), "{:?}", document.limitations);
     for told in unknown {

@@ -81,11 +81,11 @@ fn nobody_is_there() {
     let words = [
         "127.0.0.1:1",
         "nothing listens there",
-        "check host and port",
+        "check the host and the port",
     ];
     all_fail(&commands("mongodb://127.0.0.1:1/"), 3, &words);
     let uri = "mongodb://no-such-host.invalid/";
-    fails(&["layout", uri], 3, &["cannot be resolved", "spelt"]);
+    fails(&["layout", uri], 3, &["cannot be resolved", "spelling"]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn a_login_that_is_missing() {
     let uri = running.member("standalone").uri();
     let words = [
         "listCollections without a login",
-        "put user and password into the connection string",
+        "put a user and a password into the connection string",
     ];
     fails(&["reorder", &uri, "errors.orders"], 4, &words);
 }
@@ -111,7 +111,7 @@ fn tls_that_is_missing_not_trusted_or_not_wanted() {
     // At once, as above.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let words = ["ends the connection", "tls=true"];
+            let words = ["closes the connection", "tls=true"];
             fails(&["top", &plain, "--once"], 3, &words);
         });
         scope.spawn(|| {
@@ -120,7 +120,7 @@ fn tls_that_is_missing_not_trusted_or_not_wanted() {
         });
         scope.spawn(|| fails(&["layout", &missing], 2, &["/no/such/file"]));
         scope.spawn(|| {
-            let words = ["TLS", "leave tls=true out"];
+            let words = ["TLS", "remove tls=true"];
             fails(&["layout", &unwanted], 3, &words);
         });
     });
@@ -135,7 +135,10 @@ fn a_set_that_it_does_not_belong_to() {
     };
     let running = shared(Topology::Standalone);
     let uri = with_options(&running.member("standalone").uri(), "replicaSet=rs9");
-    all(&uri, &["no replica set", "rs9", "replicaSet=NAME"]);
+    all(
+        &uri,
+        &["not belong to a replica set", "rs9", "replicaSet=NAME"],
+    );
     let running = shared(Topology::ReplicaSet { members: 1 });
     for options in ["replicaSet=rs9", "replicaSet=rs9&directConnection=true"] {
         let uri = with_options(&running.member("member-0").uri(), options);
@@ -143,7 +146,10 @@ fn a_set_that_it_does_not_belong_to() {
     }
     let running = shared(Topology::Sharded { shards: 2 });
     let uri = with_options(&running.member("mongos").uri(), "replicaSet=rs9");
-    all(&uri, &["no replica set", "rs9", "replicaSet=NAME"]);
+    all(
+        &uri,
+        &["not belong to a replica set", "rs9", "replicaSet=NAME"],
+    );
 }
 
 #[test]
@@ -196,7 +202,7 @@ fn a_process_that_is_not_the_servers() {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
-/// As an SSH tunnel does, or the proxy in front of a container.
+/// Forwards connections as an SSH tunnel does, or the proxy in front of a container.
 #[test]
 fn a_process_that_forwards_connections_is_not_the_server() {
     let server = shared(Topology::Standalone);
@@ -205,7 +211,7 @@ fn a_process_that_forwards_connections_is_not_the_server() {
     let who = format!("says that it is process {}", server.pid());
     let words = [
         "cannot be read from here",
-        "takes its connections, but it runs",
+        "accepts its connections, but it runs",
         &who,
     ];
     fails(&["layout", &uri], 3, &words);

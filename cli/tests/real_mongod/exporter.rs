@@ -310,7 +310,7 @@ fn what_its_user_may_not_ask_is_shown() {
     let uri = running.member("standalone").uri();
     let uri = uri.replace("mongodb://", "mongodb://exporter_blind:x@");
     let mut exporter = Exporter::start(&bench, &[&uri, "--every", "1s", "--no-trace"]);
-    let what = "the server's own status (cache size, process number) is not known";
+    let what = "the server's own status (cache size, process ID) is not known";
     let said = exporter.until_said(what);
     assert!(said.contains("may not run serverStatus"), "{said}");
     let labels = [format!("what=\"{what}\"")];

@@ -73,7 +73,7 @@ pub fn insert(running: &Running, collection: &str, documents: u64, bytes: usize)
     running.commands(DATABASE, inserts);
 }
 
-/// One of so many, in no order.
+/// One of this many, in no order.
 pub fn id(number: u64, documents: u64) -> i64 {
     i64::try_from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % documents).unwrap()
 }
@@ -149,7 +149,7 @@ fn checkpoints_take_as_long_as_the_server_says() {
     }
 }
 
-/// Of all checkpoints since the server's start, by release.
+/// Returns the total time of all checkpoints since the server started, from the counter that its release has, ms.
 fn total_ms(status: &Document) -> i64 {
     let engine = status.get_document("wiredTiger").unwrap();
     let of = |section: &str, name: &str| engine.get_document(section).ok()?.get(name);
@@ -544,4 +544,46 @@ fn what_expires_is_seen_to_be_deleted() {
         examined(&bench, &running, "5s", &[])
     });
     assert!(finding(&quiet, "ttl.deleting").is_none(), "{quiet:#}");
+}
+
+/// Locks a server's writes out as long as it lives.
+struct WritesLocked<'a>(&'a Running);
+
+impl<'a> WritesLocked<'a> {
+    fn lock(running: &'a Running) -> Self {
+        running.command("admin", doc! { "fsync": 1, "lock": true });
+        Self(running)
+    }
+}
+
+impl Drop for WritesLocked<'_> {
+    fn drop(&mut self) {
+        self.0.command("admin", doc! { "fsyncUnlock": 1 });
+    }
+}
+
+/// A regression: that nothing is wrong with the disk came first, and nothing said why no write went through.
+#[test]
+fn a_server_whose_writes_are_locked_out_is_told_so_first() {
+    let _machine = shared_machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &[]);
+    insert(&running, "orders", 10, 100);
+    let locked = WritesLocked::lock(&running);
+    let write = |_| doc! { "insert": "orders", "documents": [{ "status": 1 }] };
+    let document = meanwhile(&running, &[&write, &write, &write], || {
+        let document = examined(&bench, &running, "6s", &[]);
+        drop(locked);
+        document
+    });
+    let first = &document["findings"][0];
+    assert_eq!(first["id"], "locks.fsync", "{document:#}");
+    assert_eq!(
+        first["title"],
+        "fsyncLock is on: no write is possible until db.fsyncUnlock()"
+    );
+    let saves = first["saves_s_per_hour"].as_f64().unwrap();
+    assert!((7_200.0..=10_800.0).contains(&saves), "{first:#}");
+    let verdict = document["summary"]["verdict"].as_str().unwrap();
+    assert!(verdict.starts_with("fsyncLock is on"), "{verdict}");
 }

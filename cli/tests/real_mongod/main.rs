@@ -56,6 +56,7 @@
 mod advise;
 mod aged;
 mod bench;
+mod bench_failover;
 mod bench_steps;
 mod deployments;
 mod disk_opinion;

@@ -412,7 +412,7 @@ fn a_member_that_was_killed_is_shown_again_after_its_restart() {
     picture_in_which(&mut pictures, |picture| memory(picture).is_number());
     secondary.end(libc::SIGKILL);
     let without = picture_in_which(&mut pictures, |picture| memory(picture).is_null());
-    let ended = format!("{address}: nothing is shown of it any more");
+    let ended = format!("{address}: it is no longer shown");
     let limitations = without["limitations"].as_array().unwrap();
     assert!(
         limitations.iter().any(|l| l["what"] == ended.as_str()),

@@ -12,6 +12,9 @@ use crate::support::{
 use crate::tune::session_at;
 use crate::tune_rolling::Restartable;
 
+/// What kills the primary, in a session's load.
+const KILLS: &str = "os.kill(admin.command('serverStatus')['pid'], signal.SIGKILL)";
+const TICKETS: &str = "wiredTigerConcurrentReadTransactions";
 const LIMIT: &str = "maxIndexBuildMemoryUsageMegabytes";
 
 /// Leads to this member alone.
@@ -45,7 +48,7 @@ impl Restartable {
     }
 
     /// The port of the member that is the primary.
-    fn primary(&self) -> u16 {
+    pub fn primary(&self) -> u16 {
         let primary = std::cell::Cell::new(0);
         until(|| {
             let mut ports = self.ports.iter();
@@ -66,16 +69,17 @@ impl Restartable {
         primary.get()
     }
 
-    /// A session whose load does something to the primary, once and while another setting is tried there, and then waits
-    /// until another member is the primary.
-    fn session_with(&self, out: &str, does: &str) -> Command {
+    /// A session whose load does something to the primary, once and when it is time, and then waits until another
+    /// member is the primary. It finds any other setting of the read tickets better.
+    fn session_with(&self, out: &str, when: &str, does: &str) -> Command {
         let script = format!(
             "import pymongo, os, signal, time\nc = pymongo.MongoClient('{}')\nadmin, name = c.admin, \
-             'wiredTigerConcurrentReadTransactions'\nif not os.path.exists('done') and admin.command('getParameter', 1, \
-             **{{name: 1}})[name] != 128:\n    open('done', 'w').close()\n    was = \
+             'wiredTigerConcurrentReadTransactions'\nis_other = admin.command('getParameter', 1, **{{name: 1}})[name] != \
+             128\nopen('runs', 'a').write('x')\nruns = os.path.getsize('runs')\nif {when} and not \
+             os.path.exists('done'):\n    open('done', 'w').close()\n    was = \
              admin.command('hello')['me']\n    {does}\n    while True:\n        try:\n            if \
              admin.command('hello')['me'] != was and c.is_primary: break\n        except \
-             pymongo.errors.PyMongoError: pass\n        time.sleep(0.1)\nprint(7)\n",
+             pymongo.errors.PyMongoError: pass\n        time.sleep(0.1)\nprint(7 + is_other)\n",
             self.uri(),
         );
         std::fs::write(self.bench.path("load.py"), script).unwrap();
@@ -92,6 +96,63 @@ impl Restartable {
     }
 }
 
+/// Also tries a recommended change on a whole set, for which it has one.
+#[test]
+fn a_duel_that_its_primary_did_not_survive_is_fought_anew_on_the_next() {
+    let _machine = shared_machine();
+    let set = Restartable::start();
+    let (before, was) = (set.settings(), set.primary());
+    // Two runs of the baseline and three of the search come first.
+    let output = set.session_with("run", "runs == 8", KILLS).output();
+    let again = ["the session ended early", &name(was), "tune --resume"];
+    assert_fails(&output.unwrap(), 3, &again);
+
+    // The member is still down.
+    let mut resumed = set.bench.seekscope(&["tune", "--resume", "run"]);
+    let resumed = resumed.args(["--out", "next"]).output().unwrap();
+    let said = stderr(&resumed);
+    assert!(resumed.status.success(), "{said}");
+    assert!(said.contains("tune --restore"), "{said}");
+    let document = json(&mut set.bench.seekscope(&["tune", "show", "next"]));
+    assert_eq!(document["outcome"], "ok");
+    let summary = &document["summary"];
+    assert_eq!(summary["restored"], true);
+    assert_eq!(summary["verdict"], "better", "{said}");
+    // None of them is the former member's.
+    assert_eq!(summary["duels"][0]["pairs"], 4);
+    let what = document["limitations"][0]["what"].as_str().unwrap();
+    let now = set.primary();
+    assert!(
+        what.contains(&name(was)) && what.contains(&name(now)),
+        "{what}"
+    );
+    let decided = set.bench.seekscope(&["tune", "--resume", "next"]).output();
+    assert_fails(&decided.unwrap(), 2, &["is over"]);
+
+    let uri = set.uri();
+    let apply = |more: &[&str]| {
+        let mut apply = set.bench.seekscope(&["tune", "apply", "next", &uri]);
+        apply.args(more).output().unwrap()
+    };
+    assert_fails(&apply(&["--yes"]), 3, &[&name(was), "nothing listens"]);
+    assert!(set.shell(&format!("sh restart.sh {was}")));
+    assert_eq!(set.settings(), before);
+    // Any member may be the next primary.
+    let applied = apply(&["--yes"]);
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    let tickets = |port: &u16| {
+        let reply = set.ask(*port, doc! { "getParameter": 1, TICKETS: 1 });
+        reply.get_i32(TICKETS).unwrap()
+    };
+    let found: Vec<i32> = set.ports.iter().map(tickets).collect();
+    assert!(found[0] != 128 && found == [found[0]; 3], "{found:?}");
+    let command = doc! { "replSetStepDown": 600, "secondaryCatchUpPeriodSecs": 60 };
+    set.ask(now, command);
+    let undone = apply(&["--undo", "--yes"]);
+    assert!(undone.status.success(), "{}", stderr(&undone));
+    assert_eq!(set.settings(), before);
+}
+
 fn name(port: u16) -> String {
     format!("127.0.0.1:{port}")
 }
@@ -102,7 +163,8 @@ fn a_session_ends_with_its_primary_and_puts_back_what_that_had() {
     let set = Restartable::start();
     let (before, was) = (set.settings(), set.primary());
     let steps_down = "admin.command('replSetStepDown', 600, secondaryCatchUpPeriodSecs=60)";
-    let output = set.session_with("run", steps_down).output().unwrap();
+    let output = set.session_with("run", "is_other", steps_down).output();
+    let output = output.unwrap();
     let now = set.primary();
     assert_ne!(was, now);
     let words = ["the session ended early", &name(was), &name(now)];
@@ -132,8 +194,7 @@ fn a_member_that_was_killed_is_named_and_has_nothing_to_be_put_back_later() {
     let _machine = shared_machine();
     let set = Restartable::start();
     let (before, was) = (set.settings(), set.primary());
-    let kills = "os.kill(admin.command('serverStatus')['pid'], signal.SIGKILL)";
-    let output = set.session_with("run", kills).output().unwrap();
+    let output = set.session_with("run", "is_other", KILLS).output().unwrap();
     let member = name(was);
     let words = [
         "the session ended early",

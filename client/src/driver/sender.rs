@@ -88,7 +88,11 @@ impl Sender {
         let ended = match name.as_deref() {
             Some("commitTransaction") => session.commit_transaction().await,
             Some("abortTransaction") => session.abort_transaction().await,
-            _ => return Err(unsupported("a transaction ends with commit or abort")),
+            _ => {
+                return Err(unsupported(
+                    "a transaction must end with commitTransaction or abortTransaction",
+                ));
+            }
         };
         ended.map_err(|error| self.failures.of(&error, 0))
     }
@@ -140,7 +144,7 @@ fn first_name(document: &[u8]) -> Option<String> {
 
 pub(super) fn raw(bytes: Vec<u8>) -> Result<RawDocumentBuf, Failure> {
     RawDocumentBuf::from_bytes(bytes)
-        .map_err(|error| unsupported(format!("the request is no BSON document: {error}")))
+        .map_err(|error| unsupported(format!("the request is not a valid BSON document: {error}")))
 }
 
 /// Returns a count from a reply; 0 if there is none.

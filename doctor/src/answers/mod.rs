@@ -35,8 +35,8 @@ pub(crate) use memory::{counts_decompression, saved_of_disk, waiting_beside_disk
 pub use shards::ShardAnswer;
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;
-pub(crate) use work::PAGES_READ;
 pub use work::WorkAnswer;
+pub(crate) use work::{DOCUMENTS_EXAMINED, PAGES_READ};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
+use crate::evidence::cpu;
 
 const WRITES: [&str; 3] = ["insert", "update", "delete"];
 const READS: [&str; 2] = ["query", "getmore"];
 /// Commands that read: `opcounters` counts them together with all other commands, those of monitoring among them.
 const READING_COMMANDS: [&str; 4] = ["aggregate", "count", "distinct", "mapReduce"];
 pub(crate) const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
+pub(crate) const DOCUMENTS_EXAMINED: &str = "metrics.queryExecutor.scannedObjects";
 
 /// Work per second of the observation; null where nothing reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +25,10 @@ pub struct WorkAnswer {
     pub pages_read_per_s: Option<f64>,
     /// Read calls of the server (trace).
     pub read_calls_per_s: Option<f64>,
+    /// Documents that queries and commands examined (serverStatus).
+    pub documents_examined_per_s: Option<f64>,
+    /// Share (0..=1) of the observation in which some task of the server's host waited for a CPU (pressure).
+    pub cpu_pressure_share: Option<f64>,
 }
 
 pub(super) fn work(evidence: &Evidence<'_>) -> Option<WorkAnswer> {
@@ -48,12 +54,18 @@ pub(super) fn work(evidence: &Evidence<'_>) -> Option<WorkAnswer> {
         writes_per_s: sum(&writes),
         pages_read_per_s: evidence.status_rate(&[PAGES_READ]),
         read_calls_per_s: traced(),
+        documents_examined_per_s: evidence.status_rate(&[DOCUMENTS_EXAMINED]),
+        // Pressure is that of the host which seekscope ran on.
+        cpu_pressure_share: evidence
+            .host_settings()
+            .and_then(|_| cpu::pressure(evidence)),
     };
     (found != WorkAnswer::default()).then_some(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::DOCUMENTS_EXAMINED;
     use crate::testing::Recording;
 
     #[test]
@@ -74,5 +86,20 @@ mod tests {
             (found.pages_read_per_s, found.read_calls_per_s),
             (None, None)
         );
+        assert_eq!(
+            (found.documents_examined_per_s, found.cpu_pressure_share),
+            (None, None)
+        );
+    }
+
+    /// What the watch itself saw of the CPUs, and of what was examined.
+    #[test]
+    fn the_work_of_the_cpus_is_kept() {
+        let mut recording = Recording::new();
+        recording.rising(DOCUMENTS_EXAMINED, 5_000.0);
+        recording.values("pressure", "cpu.some_us", |s| s * 0.7e6);
+        let found = recording.examine(|_, answers| answers.work).unwrap();
+        assert_eq!(found.documents_examined_per_s, Some(5_000.0));
+        assert!((found.cpu_pressure_share.unwrap() - 0.7).abs() < 1e-9);
     }
 }

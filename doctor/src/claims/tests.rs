@@ -98,6 +98,29 @@ fn waiting_for_cpus_that_others_take_is_not_what_an_index_saves() {
     assert!(findings[1].evidence[0].contains(told), "{findings:?}");
 }
 
+/// A regression: change streams that waited for news were said to wait for CPUs, minutes per hour one day and not at all
+/// the next.
+#[test]
+fn what_the_kernel_counts_is_believed_before_the_estimate() {
+    let processors = |busy: f64, counted: Option<f64>| {
+        let mut recording = Recording::new();
+        recording.rising("opLatencies.reads.latency", 3e6);
+        recording.rising("opLatencies.reads.ops", 10.0);
+        recording.values("process", "cpu_ns", |s| s * 1e9);
+        recording.values("cpu", "busy_ns", |s| s * busy * 1e9);
+        recording.values("pressure", "cpu.some_us", |s| s * 0.95e6);
+        if let Some(per_s) = counted {
+            recording.values("process", "run_delay_ns", |s| s * per_s * 1e9);
+        }
+        recording.examine(|evidence, _| Waited::of(evidence).processors.round())
+    };
+    assert_eq!(processors(7.98, None), 7200.0);
+    assert_eq!(processors(7.98, Some(0.1)), 360.0);
+    let all = processors(7.98, Some(9.0));
+    assert_eq!(all, 10_800.0, "what operations took");
+    assert_eq!(processors(5.0, Some(0.1)), 0.0, "there are CPUs to spare");
+}
+
 /// What each write waits for syncs is estimated: what is left of its time is not taken for waiting for a CPU.
 #[test]
 fn writes_that_wait_for_syncs_are_not_said_to_wait_for_cpus() {

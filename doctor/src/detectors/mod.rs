@@ -9,6 +9,7 @@ mod server;
 use seekscope_run::Finding;
 
 pub use io::key_order;
+pub(crate) use server::locks::queued_for_locks;
 pub(crate) use server::unresponsive::unresponsive;
 
 use crate::{Answers, Evidence};

@@ -71,7 +71,7 @@ impl Use {
         is_theirs.then_some(Taker::Others(others))
     }
 
-    /// Are there too few CPUs for all that wants one, as far as the use by all was counted?
+    /// Returns whether there are too few CPUs for all that wants one, as far as the use by all was counted.
     pub(crate) fn is_crowded(&self, evidence: &Evidence<'_>) -> bool {
         let is_taken = self.share_taken().is_some_and(|taken| taken >= TAKEN);
         is_taken && pressure(evidence).is_none_or(|share| share >= PRESSURE)
@@ -87,6 +87,15 @@ impl Use {
 pub(crate) fn got_beside_others_s_per_hour(evidence: &Evidence<'_>) -> Option<f64> {
     let found = Use::of(evidence)?;
     found.taker(evidence).map(|_| found.used * 3600.0)
+}
+
+/// Returns how long the server's threads that serve operations were in the queue for a CPU, s per hour, as the kernel counted
+/// it. `None` where it did not, or where the hypervisor takes the CPUs: the kernel of a virtual machine does not see that.
+pub(crate) fn queued_s_per_hour(evidence: &Evidence<'_>) -> Option<f64> {
+    let taker = Use::of(evidence)?.taker(evidence)?;
+    let is_seen = matches!(taker, Taker::Others(_));
+    let ns_per_s = evidence.rate("process", "run_delay_ns")?;
+    is_seen.then_some(ns_per_s / 1e9 * 3600.0)
 }
 
 /// Returns the CPUs that the server's control group grants.

@@ -5,7 +5,7 @@ use seekscope_run::{LayoutFile, OperationSeen};
 
 use super::Evidence;
 use super::waiting::waited;
-use crate::answers::name_of;
+use crate::answers::{DOCUMENTS_EXAMINED, name_of};
 use crate::wording::percent;
 
 /// Fewest reads from which anything is concluded.
@@ -74,7 +74,7 @@ const WHOLE_SHARE: f64 = 0.9;
 
 /// Smallest ratio of the bytes that the disk sent to those that were asked for, of a cold scan.
 const FROM_DISK: f64 = 0.9;
-/// Most reads in flight at once, in the mean while there are any, of one scan.
+/// The most reads in flight at once, in the mean while there are any, of one scan.
 const ALONE_MAX: f64 = 1.2;
 
 impl Evidence<'_> {
@@ -184,10 +184,7 @@ fn by_documents(
     seconds: f64,
 ) -> Option<String> {
     let per_leaf = file.documents.filter(|_| file.index.is_none())? as f64 / file.leaf_pages as f64;
-    let returned = evidence.status_rate(&[
-        "metrics.queryExecutor.scannedObjects",
-        "metrics.document.returned",
-    ])?;
+    let returned = evidence.status_rate(&[DOCUMENTS_EXAMINED, "metrics.document.returned"])?;
     let per_read = returned * seconds / traced.reads.transfers.calls.max(1) as f64;
     // More than a leaf holds were wanted of other collections, too.
     let neighbours = per_leaf >= 2.0
@@ -204,8 +201,9 @@ fn by_documents(
     })
 }
 
-/// Is nearly all of the time that reads took spent on this collection? The server counts the documents of all of them
-/// together. True where it does not tell: MongoDB 4.4 counts next to nothing of the time of aggregations.
+/// Returns whether nearly all of the time that reads took was spent on this collection. The server counts the documents
+/// of all of them together. True where it does not tell: MongoDB 4.4 counts next to nothing of the time of
+/// aggregations.
 fn is_read_alone(evidence: &Evidence<'_>, file: &LayoutFile) -> bool {
     let collections = evidence.examined().map_or(&[][..], |m| &m.collections);
     let (mut own_ns, mut all_ns) = (0, 0);
@@ -249,7 +247,7 @@ fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -
     })
 }
 
-/// Do its threads step to the neighbour much more rarely than a scan in key order would?
+/// Returns whether its threads step to the neighbour much more rarely than a scan in key order would.
 fn steps_otherwise(traced: &FileTrace, file: &LayoutFile) -> bool {
     let shares = file.order.as_ref().zip(traced.reads.shape.as_ref());
     shares.is_some_and(|(order, shape)| {
@@ -258,7 +256,7 @@ fn steps_otherwise(traced: &FileTrace, file: &LayoutFile) -> bool {
     })
 }
 
-/// Did the server begin so many operations for each page that was read that each may have sought a single document?
+/// Returns whether the server began so many operations for each page read that each may have sought a single document.
 fn may_seek_single_documents(evidence: &Evidence<'_>, traced: &FileTrace) -> bool {
     let per_s = SEEKING
         .iter()
@@ -301,13 +299,13 @@ mod tests {
     const PAGE: u32 = 32_768;
     const DOCUMENTS_IN_LEAF: u64 = 30;
 
-    /// Reads one random leaf of shop.orders every tenth of a second, while so many documents are returned for each, and
-    /// reads of the two collections take these shares of the time.
+    /// Reads one random leaf of shop.orders every tenth of a second, while this many documents are returned for each,
+    /// and reads of the two collections take these shares of the time.
     fn reading(per_read: f64, of_orders: f64, of_others: f64) -> Option<Scanning> {
         reading_by(40.0, per_read, of_orders, of_others)
     }
 
-    /// The same with so many requests of pages per second.
+    /// The same with this many requests of pages per second.
     fn reading_by(
         requested: f64,
         per_read: f64,

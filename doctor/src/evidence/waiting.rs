@@ -49,7 +49,7 @@ impl JournalSyncs {
         })
     }
 
-    /// Returns the syncs that the server counted, and that took so many µs together; `None` without any.
+    /// Returns the syncs that the server counted, and that took this many µs together; `None` without any.
     pub(crate) fn counted(count: f64, us: f64, seconds: f64) -> Option<Self> {
         (count > 0.0).then(|| Self {
             count,
@@ -139,6 +139,16 @@ pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
         })
 }
 
+/// Returns how long writes can have waited for syncs at most, s per hour; `writing` is what all of them took. A write waits
+/// only while a sync runs, and the first one that asks makes it run. So of writes that go on all the time, a share waits
+/// that is the syncs' share of the time; and of writes that come at any moment, no more have asked than there were syncs
+/// to the time without one.
+fn most_waiting_s_per_hour(syncs: &JournalSyncs, writing: f64) -> f64 {
+    let share = syncs.s_per_s().min(1.0);
+    let by_chance = SYNCS_WAITED_FOR * share / (1.0 - share).max(1e-9) * 3600.0;
+    by_chance.max(share * writing)
+}
+
 impl<'a> Evidence<'a> {
     /// Returns a counter or gauge of the examined server's `serverStatus`, by the first of its names that
     /// exists (they differ between releases).
@@ -202,7 +212,7 @@ impl<'a> Evidence<'a> {
     /// The journal's own thread syncs ten times a second whether or not a write asks for it, so the syncs' own time is
     /// taken, and no more than all writes took. Where there are more syncs than that, writes do ask (`j: true`, majority),
     /// and one sync serves all that wait: each of them for the rest of the current one and for the next, as far as reads
-    /// and room in the cache leave time for that.
+    /// and room in the cache leave time for that, and as syncs are there to be waited for.
     pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
         let syncs = self.syncs()?;
         let took = syncs.s_per_s() * 3600.0;
@@ -213,7 +223,7 @@ impl<'a> Evidence<'a> {
         Some(most.min(together.map_or(took, |together| took.max(together))))
     }
 
-    /// Do writes wait for syncs, each by itself, whether checkpoints run or not?
+    /// Returns whether writes wait for syncs, each by itself, with or without checkpoints.
     pub(crate) fn writes_wait_for_syncs(&self) -> bool {
         let both = self.syncs().zip(self.writing_s_per_hour());
         both.is_some_and(|(syncs, writing)| {
@@ -233,13 +243,16 @@ impl<'a> Evidence<'a> {
             .fold(0.0, f64::max);
         let held_back_us = self.status_rate(&[FLOW_CONTROL_US]).unwrap_or(0.0);
         let otherwise = reads + (room_us + held_back_us) / 1e6 * 3600.0;
-        // A write that takes as long as a sync waits for one: where syncs are slow, there are few however many ask.
+        // A write that takes as long as a sync waits for one: where syncs are slow, there are few however many ask, and
+        // they fill the time.
         let left = writing - otherwise;
         let is_as_long = left / 3600.0 >= AS_LONG * writes_per_s * syncs.mean_ns / 1e9;
-        if syncs.per_s() < ASKED_FOR_PER_S && !(is_as_long && writes_per_s > 0.0) {
+        let most = most_waiting_s_per_hour(syncs, writing);
+        let may_ask = is_as_long && writes_per_s > 0.0 && most >= AS_LONG * left;
+        if syncs.per_s() < ASKED_FOR_PER_S && !may_ask {
             return None;
         }
-        Some((writes_per_s * each_s * 3600.0).min(left))
+        Some((writes_per_s * each_s * 3600.0).min(most).min(left))
     }
 
     /// Returns the writes that other members have acknowledged while the server was watched; `None` for a server that
@@ -290,7 +303,7 @@ impl<'a> Evidence<'a> {
         counted.max(seen)
     }
 
-    /// Do others replicate with the examined server? The oplog of one that is alone is not looked at.
+    /// Returns whether others replicate with the examined server. The oplog of one that is alone is not looked at.
     fn has_company(&self) -> bool {
         let others = self.examination().is_some_and(|e| e.members.len() > 1);
         others || self.examined().is_some_and(|member| member.oplog.is_some())
@@ -377,5 +390,46 @@ mod tests {
             .unwrap();
         assert_eq!((traced.source, traced.reads_per_s), ("trace", 1.0));
         assert_eq!((traced.s_per_s, traced.mean_ns), (0.01, 1e7));
+    }
+
+    /// Returns how long writes waited for syncs, ms per s, and whether they asked for them. `writes` are how many there
+    /// were per second and what they took, ms; `syncs` the same.
+    fn waited_for_syncs(writes: (f64, f64), syncs: (f64, f64)) -> (f64, bool) {
+        let mut recording = Recording::new();
+        recording.rising(SYNCS, syncs.0);
+        recording.rising(SYNC_US, syncs.0 * syncs.1 * 1e3);
+        recording.rising("opLatencies.writes.ops", writes.0);
+        recording.rising("opLatencies.writes.latency", writes.0 * writes.1 * 1e3);
+        recording.examine(|evidence, _| {
+            let s_per_hour = evidence.sync_waiting_s_per_hour().unwrap();
+            let asked = evidence.writes_wait_for_syncs();
+            ((s_per_hour / 3.6).round(), asked)
+        })
+    }
+
+    /// A regression: writes with `w: 1` of 50 documents each were said to wait for syncs for all of their time.
+    #[test]
+    fn few_syncs_are_not_what_many_writes_wait_for() {
+        assert_eq!(waited_for_syncs((183.0, 4.16), (9.0, 6.74)), (61.0, false));
+        // However long each takes.
+        assert_eq!(waited_for_syncs((100.0, 8.0), (9.0, 6.74)), (61.0, false));
+        // More than the journal's own thread makes, but far from enough.
+        let (most, _) = waited_for_syncs((1000.0, 2.0), (20.0, 5.0));
+        assert!(most < 250.0, "{most}");
+    }
+
+    #[test]
+    fn writes_that_ask_for_syncs_are_found_whatever_the_disk() {
+        // Four clients with j: true, where the disk allows few writes, and where it is fast.
+        assert_eq!(
+            waited_for_syncs((22.0, 180.0), (9.0, 108.0)),
+            (3960.0, true)
+        );
+        assert_eq!(waited_for_syncs((60.0, 60.0), (30.0, 30.0)), (3600.0, true));
+        let (waited, asked) = waited_for_syncs((1600.0, 3.2), (580.0, 1.43));
+        assert!(asked && (4200.0..4700.0).contains(&waited), "{waited}");
+        // One client that writes now and then.
+        let (waited, asked) = waited_for_syncs((12.0, 11.0), (20.0, 10.0));
+        assert_eq!((waited, asked), (132.0, true));
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use seekscope_run::{ExaminationRecord, RunDocument};
+use seekscope_run::{ExaminationRecord, Finding, FindingChange, RunDocument};
+
+use super::is_same;
+use super::printed::{predicted, saves};
 
 /// A server as a run names it.
 struct Named<'a> {
     /// `host:port` of the examined server, or of each member of an examined deployment.
     members: Vec<&'a str>,
-    /// Of a single server: another member of a deployment has another one.
+    /// The data directory of a single server; members of a deployment each have their own.
     data_directory: Option<&'a str>,
 }
 
@@ -23,10 +26,9 @@ impl<'a> Named<'a> {
         }
         let is_whole = document.is_of_deployment();
         let examined = if is_whole { usize::MAX } else { 1 };
-        let members = examination.members.iter().take(examined);
         let target = examination.examined().map(|member| &member.target);
         Some(Self {
-            members: members.map(|member| member.name.as_str()).collect(),
+            members: examination.member_names().take(examined).collect(),
             data_directory: target
                 .filter(|_| !is_whole)
                 .and_then(|target| target.dbpath.as_deref()),
@@ -63,18 +65,55 @@ pub fn other_server(earlier: &RunDocument, now: &RunDocument) -> Option<String> 
         .then(|| format!("{} then, {} now", then.text(), now.text()))
 }
 
-/// Are names hashed in one of the runs alone, or in both, and those of the server differ: with another salt, or because
-/// it is another one? What is named in one run cannot be found in the other then.
+/// Returns whether the runs are of servers at different addresses. A server that has moved to another data directory
+/// keeps its address, and what the move changed can be told.
+pub(super) fn are_two_servers(earlier: &RunDocument, now: &RunDocument) -> bool {
+    let both = Named::of(earlier).zip(Named::of(now));
+    both.is_some_and(|(then, now)| !then.shares_a_member_with(&now))
+}
+
+/// Returns the findings of two servers with their figures, and no conclusion: nothing was changed between the runs.
+pub(super) fn side_by_side(before: &[Finding], after: &[Finding]) -> Vec<FindingChange> {
+    let change =
+        |finding: &Finding, figures: (Option<f64>, Option<f64>), whose: &str| FindingChange {
+            id: finding.id.clone(),
+            subject: finding.subject.clone(),
+            operations: finding.operations.clone(),
+            change: "unknown".into(),
+            before: figures.0,
+            after: figures.1,
+            predicted: predicted(finding),
+            verdict: format!("cannot be told: the runs are of two servers; {whose}"),
+            ..FindingChange::default()
+        };
+    let known = before.iter().map(|finding| {
+        let again = after.iter().find(|other| is_same(finding, other));
+        let whose = match again {
+            Some(_) => "both have this finding",
+            None => "only the first has this finding",
+        };
+        change(finding, (saves(finding), again.and_then(saves)), whose)
+    });
+    let is_new = |finding: &&Finding| !before.iter().any(|other| is_same(finding, other));
+    let new = after.iter().filter(is_new);
+    let new = new.map(|finding| {
+        let whose = "only the second has this finding";
+        change(finding, (None, saves(finding)), whose)
+    });
+    known.chain(new).collect()
+}
+
+/// Returns whether names are hashed in only one of the runs, or in both and those of the server differ, because of
+/// another salt or because it is another server. What is named in one run cannot be found in the other then.
 pub(super) fn are_names_different(earlier: &RunDocument, now: &RunDocument) -> bool {
     let (Some(earlier), Some(now)) = (&earlier.examination, &now.examination) else {
         return false;
     };
     // Names of this host, such as 127.0.0.1, are not hashed; folders are.
-    let server = |of: &ExaminationRecord| {
-        let members = of.members.iter().map(|member| member.name.clone());
-        let folder = of.examined()?.target.dbpath.clone();
-        Some((members.collect::<BTreeSet<String>>(), folder))
-    };
+    fn server(of: &ExaminationRecord) -> Option<(BTreeSet<&str>, Option<&str>)> {
+        let folder = of.examined()?.target.dbpath.as_deref();
+        Some((of.member_names().collect(), folder))
+    }
     match (earlier.redacted, now.redacted) {
         (true, true) => {
             let both = server(earlier).zip(server(now));
@@ -123,6 +162,41 @@ mod tests {
             ..ExaminationRecord::default()
         });
         document
+    }
+
+    #[test]
+    fn findings_of_two_servers_stand_side_by_side() {
+        let finding = |id: &str, s_per_hour| Finding {
+            id: id.into(),
+            saves_s_per_hour: Some(s_per_hour),
+            ..Finding::default()
+        };
+        let (then, now) = (
+            [
+                finding("disk.limited", 900.0),
+                finding("cache.too-small", 50.0),
+            ],
+            [
+                finding("disk.limited", 300.0),
+                finding("memory.short", 20.0),
+            ],
+        );
+        let changes = side_by_side(&then, &now);
+        let told = changes.iter().map(|change| (change.before, change.after));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                (Some(900.0), Some(300.0)),
+                (Some(50.0), None),
+                (None, Some(20.0))
+            ]
+        );
+        assert!(changes.iter().all(|change| change.change == "unknown"));
+        assert!(
+            changes[1]
+                .verdict
+                .ends_with("only the first has this finding")
+        );
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn at_load(
         operations_per_s: Some(operations_per_s),
         writes_per_s: Some(operations_per_s),
         pages_read_per_s: Some(pages_read_per_s),
-        read_calls_per_s: None,
+        ..WorkAnswer::default()
     });
     (document, diagnosis)
 }
@@ -80,7 +80,7 @@ fn waiting(id: &str, saves: f64) -> Finding {
     }
 }
 
-/// The same with so much waiting for reads, s per hour, all of which the findings are to save.
+/// The same with this much waiting for reads, s per hour, all of which the findings are to save.
 fn with_waited((document, mut diagnosis): Run, reads: f64) -> Run {
     diagnosis.answers.waited.reads = reads;
     for gain in diagnosis
@@ -232,7 +232,7 @@ fn scans_predicted_for_different_disks_are_not_compared() {
     assert!(!told("a typical cloud volume"));
 }
 
-/// A run in which so many of the steps within shop.orders are in order.
+/// A run in which this many of the steps within shop.orders are in order.
 fn in_order(share: f64, run: Run) -> Run {
     let (mut document, diagnosis) = run;
     let file = &mut document.layout.as_mut().unwrap().files[0];

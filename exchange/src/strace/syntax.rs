@@ -17,7 +17,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Returned<'a> {
     /// The returned number, or -1.
     pub(super) value: i64,
-    /// With -y, the path of the returned descriptor; otherwise empty.
+    /// The path of the returned descriptor under `-y`; otherwise empty.
     pub(super) path: &'a str,
     /// The error's name, such as `ENOENT`, or empty.
     pub(super) errno: &'a str,
@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
         let result = rest
             .trim_start()
             .strip_prefix('=')
-            .ok_or("no `= result` after the call")?
+            .ok_or("there is no `= result` after the call")?
             .trim_start();
         let (result, latency_ns) = latency(result);
         Ok(Some(Self {
@@ -70,7 +70,7 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn number(&self, i: usize) -> Result<i64, String> {
-        integer(self.argument(i)).ok_or_else(|| format!("argument {} is no number", i + 1))
+        integer(self.argument(i)).ok_or_else(|| format!("argument {} is not a number", i + 1))
     }
 
     pub(super) fn descriptor(&self, i: usize) -> Option<Descriptor<'a>> {
@@ -113,11 +113,11 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
         match byte {
             b'"' => i = after_string(bytes, i + 1)?,
             b'/' if bytes[i..].starts_with(b"/*") => {
-                i += text[i..].find("*/").ok_or("a comment does not end")? + 2;
+                i += text[i..].find("*/").ok_or("a comment is not closed")? + 2;
             }
             // A path printed by -y; strace prints brackets within it as octal numbers.
             b'<' if from < i && names_descriptor(&text[from..i]) => {
-                i += text[i..].find('>').ok_or("a path does not end")? + 1;
+                i += text[i..].find('>').ok_or("a path is not closed")? + 1;
             }
             b'(' | b'[' | b'{' => (depth, i) = (depth + 1, i + 1),
             b')' if depth == 0 => {
@@ -130,7 +130,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
             b')' | b']' | b'}' => (depth, i) = (depth.saturating_sub(1), i + 1),
             b',' if depth == 0 => {
                 if found.len() == ARGUMENTS_MAX {
-                    return Err("more arguments than any call has".into());
+                    return Err("there are more arguments than any call has".into());
                 }
                 found.push(text[from..i].trim());
                 i += 1;
@@ -139,7 +139,7 @@ fn arguments(text: &str) -> Result<(Vec<&str>, &str), String> {
             _ => i += 1,
         }
     }
-    Err("the arguments do not end".into())
+    Err("the list of arguments is not closed".into())
 }
 
 /// Returns whether a `<path>` may follow this text.
@@ -155,7 +155,7 @@ fn after_string(bytes: &[u8], mut i: usize) -> Result<usize, String> {
             Some(b'\\') => i += 2,
             Some(b'"') => return Ok(i + 1),
             Some(_) => i += 1,
-            None => return Err("a string does not end".into()),
+            None => return Err("a string is not closed".into()),
         }
     }
 }
@@ -176,7 +176,7 @@ fn returned(text: &str) -> Result<Option<Returned<'_>>, String> {
         return Ok(None);
     }
     let end = text.find([' ', '<']).unwrap_or(text.len());
-    let value = integer(&text[..end]).ok_or("the result is no number")?;
+    let value = integer(&text[..end]).ok_or("the result is not a number")?;
     let rest = &text[end..];
     let mut words = rest.split_ascii_whitespace();
     let errno = match words.next() {

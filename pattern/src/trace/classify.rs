@@ -23,11 +23,11 @@
 use super::result::Evidence;
 use crate::PatternKind;
 
-/// With fewer accesses than this, a share says nothing.
+/// The fewest accesses of which a share says anything.
 pub(crate) const ACCESSES_MIN: u64 = 8;
 
-/// From this share on a pattern dominates.
-const DOMINANT_SHARE: f64 = 0.65;
+/// The share from which a pattern dominates.
+pub const DOMINANT_SHARE: f64 = 0.65;
 
 /// Up to this share a pattern is noise.
 const NOISE_SHARE: f64 = 0.35;

@@ -2,7 +2,7 @@
 
 pub(crate) mod analyser;
 mod calls;
-mod classify;
+pub(crate) mod classify;
 mod depth;
 pub(crate) mod device;
 pub(crate) mod direction;

@@ -20,7 +20,8 @@ pub(super) fn blocks(document: &RunDocument, advice: &AdviceRecord) -> Vec<Block
     if let Some(since) = &advice.since {
         return since::blocks(advice, since);
     }
-    let mut blocks = Block::tables([tables::ways(advice)]);
+    let mut blocks = Block::sentences(sentences::left_out(advice));
+    blocks.extend(Block::tables([tables::ways(advice)]));
     blocks.extend(Block::sentences(sentences::consequences(advice)));
     blocks.extend(Block::sentences(sentences::others(advice)));
     let lines = commands::commands(document, advice);
@@ -28,6 +29,7 @@ pub(super) fn blocks(document: &RunDocument, advice: &AdviceRecord) -> Vec<Block
         let lines = lines.iter().map(|line| visible(line)).collect();
         blocks.push(Block::Copy("To do it".into(), lines));
     }
+    blocks.extend(Block::sentences(sentences::never_compared(advice)));
     blocks.extend(Block::tables([tables::queries(advice)]));
     let mut said = Vec::from_iter(sentences::left_ways(advice));
     said.push(tables::collection(advice));

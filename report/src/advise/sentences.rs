@@ -1,10 +1,13 @@
 //! What is advised, in sentences.
 
 use seekscope_run::units::{format_bytes, format_count, whole};
-use seekscope_run::{AdviceRecord, IndexUseCounted, QueryShape, ShapeSource, StoringWay, WayKind};
+use seekscope_run::{
+    AdviceRecord, IndexUseCounted, LeftOutQueries, QueryShape, ShapeSource, StoringWay, WayKind,
+};
 
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mean_ns, format_number, format_share};
+use crate::wording::COMMANDS_LACK_LOGIN;
 
 /// Share of the pages asked for that were read, below which reading fewer saves little.
 const LITTLE: f64 = 0.05;
@@ -12,9 +15,11 @@ const LITTLE: f64 = 0.05;
 const LONGER: f64 = 1.1;
 /// Inserts and warm queries that take longer by a smaller share take about as long.
 pub(super) const NOTICED: f64 = 0.25;
-/// With fewer blocks of the index on `_id` for each insert, they may be those at the ends of many series.
+/// With fewer blocks of the `_id` index per insert than this, they may be those at the ends of many series.
 const SCATTERED_MIN: f64 = 0.8;
-/// For how long no operation must have used an index before it is called useless, s: a week, with its reports.
+/// The most kinds of queries that are named where they are left out.
+const LEFT_OUT_MAX: usize = 3;
+/// How long an index must have gone unused before it is called useless, s: a week, which covers weekly reports.
 const LONG_ENOUGH_S: f64 = 7.0 * 86_400.0;
 
 /// Returns the advice in one sentence; `None` if nothing was measured.
@@ -72,16 +77,18 @@ fn good_enough(advice: &AdviceRecord, present: &StoringWay) -> Option<String> {
     let hourly = others.filter_map(|way| Some((way, way.s_per_hour?)));
     let is_left = advice.ways.iter().any(|way| way.not_measured.is_some());
     let little = match hourly.min_by(|a, b| a.1.total_cmp(&b.1)) {
-        Some((way, then)) if then < now => {
-            format!("{} saves {} of that", named(way), format_s(now - then))
-        }
+        Some((way, then)) if then < now => saves(way, &format!("{} of that", format_s(now - then))),
         Some((way, _)) => format!("they take no less with {}", named(way)),
         None if is_left => "no way could save more, not even those that were not measured".into(),
         None => return None,
     };
     Some(format!(
-        "{} is good enough as it is: with what the server has in memory now, its queries take {} per hour, and {little}",
+        "{} is good enough as it is: with what the server has in memory now, {} take {} per hour, and {little}",
         advice.namespace,
+        match advice.left_out.is_empty() {
+            true => "its queries",
+            false => "those of its queries that could be tried",
+        },
         format_s(now)
     ))
 }
@@ -104,12 +111,76 @@ fn longer_while_cached(
     })
 }
 
+/// Says how many of the queries all figures leave out, and which.
+pub(super) fn left_out(advice: &AdviceRecord) -> Option<String> {
+    let left_out = &advice.left_out;
+    if left_out.is_empty() {
+        return None;
+    }
+    let is_told = |shape: &QueryShape| shape.source == ShapeSource::Told;
+    let known = match advice.shapes.iter().all(is_told) {
+        true => "told",
+        false => "seen",
+    };
+    let sum = |share: fn(&LeftOutQueries) -> Option<f64>| left_out.iter().map(share).sum();
+    let share: Option<f64> = sum(|one| one.share);
+    let examined: Option<f64> = sum(|one| one.examined_share);
+    let amount = match share {
+        Some(share) => format!("{} of the queries", format_share(share)),
+        None => format!(
+            "{} of {} kinds of queries",
+            left_out.len(),
+            left_out.len() + advice.shapes.len()
+        ),
+    };
+    let examined = examined.map(|share| {
+        let share = format_share(share);
+        format!(", and with them {share} of the documents that were examined")
+    });
+    let each = left_out.iter().take(LEFT_OUT_MAX).map(left_out_kind);
+    let mut each: Vec<String> = each.collect();
+    if left_out.len() > LEFT_OUT_MAX {
+        each.push(format!("and {} more", left_out.len() - LEFT_OUT_MAX));
+    }
+    Some(format!(
+        "These figures leave out {amount} that were {known}{}: {}.",
+        examined.unwrap_or_default(),
+        each.join("; ")
+    ))
+}
+
+fn left_out_kind(one: &LeftOutQueries) -> String {
+    let shape = match one.shape.as_str() {
+        "" => "of one kind",
+        shape => shape,
+    };
+    let rate = one
+        .per_s
+        .map(|rate| format!("{} per second", format_number(rate)));
+    let share = one.share.map(format_share);
+    let known: Vec<String> = rate.into_iter().chain(share).collect();
+    let known = match known.is_empty() {
+        true => String::new(),
+        false => format!("{}; ", known.join(", ")),
+    };
+    format!("{shape} ({known}{})", one.why)
+}
+
 /// Returns the way's name as it stands in a sentence.
 pub(super) fn named(way: &StoringWay) -> String {
     match way.kind {
         WayKind::Index | WayKind::Covering => format!("an {}", way.name),
         _ => way.name.clone(),
     }
+}
+
+/// Returns what the way does, with the verb that its name takes.
+fn saves(way: &StoringWay, what: &str) -> String {
+    let verb = match way.kind {
+        WayKind::Indexes | WayKind::Order => "save",
+        _ => "saves",
+    };
+    format!("{} {verb} {what}", named(way))
 }
 
 /// Returns a shape in words.
@@ -223,7 +294,7 @@ fn source(source: ShapeSource) -> &'static str {
     }
 }
 
-/// Was no way tried to its end?
+/// Returns whether no way was tried to its end.
 pub(super) fn is_nothing_tried(advice: &AdviceRecord) -> bool {
     let is_left = |way: &StoringWay| way.not_measured.is_some();
     !advice.ways.is_empty() && advice.ways.iter().all(is_left)
@@ -380,7 +451,7 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
         }
         .into(),
     );
-    said.push("Its commands carry no login: add yours where the server asks for one.".into());
+    said.push(COMMANDS_LACK_LOGIN.into());
     let larger = way
         .stored_bytes_per_document
         .zip(present.stored_bytes_per_document);
@@ -399,6 +470,16 @@ pub(super) fn consequences(advice: &AdviceRecord) -> Vec<String> {
     }
     said.extend(insertion(way, present));
     said
+}
+
+/// Says that `--since` will not be able to tell whether the advice has come true.
+pub(super) fn never_compared(advice: &AdviceRecord) -> Option<String> {
+    advice.verdict.as_ref().filter(|verdict| verdict.way > 0)?;
+    let why = advice.collection.used.as_ref()?.too_few_reads("so far")?;
+    Some(format!(
+        "Whether this comes true --since cannot tell later: {why}. Before the change, run advise once more without --query \
+         and for longer (--for), while the collection is read."
+    ))
 }
 
 /// Says how much longer it takes to add a document, or how much shorter, where that is noticed.
@@ -493,11 +574,7 @@ pub(super) fn others(advice: &AdviceRecord) -> Option<String> {
     let also = &verdict.also;
     let named = also.iter().filter_map(|number| {
         let way = advice.ways.get(*number)?;
-        Some(format!(
-            "{} saves {}",
-            named(way),
-            format_share(way.saved_share?)
-        ))
+        Some(saves(way, &format_share(way.saved_share?)))
     });
     let named: Vec<String> = named.collect();
     let of_what = match verdict.way {

@@ -11,7 +11,7 @@ use crate::text::{table_text, wrapped};
 
 const NOTHING: &str = "–";
 /// Sides are named by letters, so that long names do not widen a table.
-const SIDES: [(&str, &str); 8] = [
+pub(super) const SIDES: [(&str, &str); 8] = [
     ("A", ""),
     ("B", "B / A"),
     ("C", "C / A"),
@@ -21,22 +21,13 @@ const SIDES: [(&str, &str); 8] = [
     ("G", "G / A"),
     ("H", "H / A"),
 ];
-/// Most sides, one for each letter.
+/// The most sides, one for each letter.
 pub const SIDES_MAX: usize = SIDES.len();
 
 /// Renders the comparison, `width` characters wide: the meaning of each letter (`labels` may say more than
 /// the comparison's own), `notes` that must be read first, conclusions from the figures, then the figures.
 pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width: u16) -> String {
-    let mut text = String::new();
-    for (label, (letter, _)) in comparison.labels.iter().zip(SIDES) {
-        text += &wrapped(&format!("{letter}: {label}"), width, "");
-        text.push('\n');
-    }
-    for note in notes {
-        text += &wrapped(note, width, "");
-        text.push('\n');
-    }
-    text.push('\n');
+    let mut text = head(&comparison.labels, notes, width);
     for sentence in sentences(comparison) {
         text += &wrapped(&sentence, width, "");
         text.push('\n');
@@ -47,6 +38,21 @@ pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width
         None => text += "They have nothing in common that could be compared.",
     }
     visible(text.trim_end()) + "\n"
+}
+
+/// Returns the meaning of each letter, and what must be read before the figures.
+pub(super) fn head(labels: &[String], notes: &[String], width: u16) -> String {
+    let mut text = String::new();
+    for (label, (letter, _)) in labels.iter().zip(SIDES) {
+        text += &wrapped(&format!("{letter}: {label}"), width, "");
+        text.push('\n');
+    }
+    for note in notes {
+        text += &wrapped(note, width, "");
+        text.push('\n');
+    }
+    text.push('\n');
+    text
 }
 
 /// Returns a row for each figure: every side's value, and its ratio to the first side's.

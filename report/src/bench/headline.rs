@@ -7,7 +7,7 @@ use seekscope_run::{BenchMeasurement, BenchStep, OperationResult};
 
 use crate::numbers::format_rate;
 
-/// Most steps, and operations of one step, whose rates stand in the headline.
+/// The most steps, and operations of one step, whose rates stand in the headline.
 const STEPS_MAX: usize = 4;
 const OPERATIONS_MAX: usize = 3;
 
@@ -51,11 +51,16 @@ fn result(bench: &BenchMeasurement) -> Option<String> {
         of_kind.collect()
     };
     let runs = of_kind("run");
-    let steps = match runs.is_empty() {
-        true => of_kind("load"),
-        false => runs,
-    };
-    match steps.as_slice() {
+    match runs.is_empty() {
+        // What was loaded says nothing of the operations that were to follow.
+        true => rates(&of_kind("load")).map(|rates| format!("the load phase alone, {rates}")),
+        false => rates(&runs),
+    }
+}
+
+/// Returns the rates of steps, if they are few.
+fn rates(steps: &[&BenchStep]) -> Option<String> {
+    match steps {
         [] => None,
         [step] => busiest(step),
         steps if steps.len() > STEPS_MAX => None,
@@ -123,6 +128,19 @@ mod tests {
             }],
             ..BenchStep::default()
         }
+    }
+
+    #[test]
+    fn what_was_only_loaded_is_not_the_result_of_the_operations() {
+        let bench = BenchMeasurement {
+            workload: "ycsb-c".into(),
+            steps: vec![step("load", "load"), step("probe 1 closed", "probe")],
+            ..BenchMeasurement::default()
+        };
+        assert_eq!(
+            headline(&bench),
+            "ycsb-c: the load phase alone, READ 5,270 per second (p99 2.54 ms)"
+        );
     }
 
     #[test]

@@ -7,10 +7,13 @@ use seekscope_stats::{Estimate, RatioComparison, holm, median, paired_log_ratio}
 use serde::Serialize;
 
 use super::BenchReportInput;
+use super::comparison_table::{SIDES, head};
 use super::enough::pairs_needed;
 use crate::balancer;
-use crate::numbers::{format_rate, format_share, format_times};
+use crate::numbers::{format_number, format_rate, format_share, format_times};
 use crate::table::{Cell, Table};
+use crate::terminal::visible;
+use crate::text::{table_text, wrapped};
 
 const NOTHING: &str = "–";
 
@@ -53,6 +56,54 @@ pub fn compared(measurement: &BenchMeasurement) -> Vec<BuildComparison> {
         one.comparison = comparisons.next();
     }
     compared
+}
+
+/// Returns how the builds of each index compare between two runs, each on one server. Sides are named by letters. Builds of
+/// one repetition are a pair.
+pub fn compared_runs(first: &BenchMeasurement, second: &BenchMeasurement) -> Vec<BuildComparison> {
+    let sides = [first, second].into_iter().zip(SIDES);
+    let builds = sides.flat_map(|(run, (letter, _))| {
+        run.index_builds.iter().map(|build| BenchIndexBuild {
+            variant: letter.into(),
+            ..build.clone()
+        })
+    });
+    compared(&BenchMeasurement {
+        index_builds: builds.collect(),
+        ..BenchMeasurement::default()
+    })
+}
+
+/// Renders that comparison, `width` characters wide: the meaning of each letter, `notes` that must be read first, a sentence
+/// for each index, and the figures.
+pub fn compared_runs_terminal(
+    compared: &[BuildComparison],
+    labels: &[String],
+    notes: &[String],
+    width: u16,
+) -> String {
+    let mut text = head(labels, notes, width);
+    for one in compared {
+        text += &wrapped(&one.sentence(compared.len()), width, "");
+        text.push('\n');
+    }
+    text.push('\n');
+    let [(a, _), (b, ratio), ..] = SIDES;
+    let mut table = Table::new(1, &["index build", a, b, ratio, "pairs"]);
+    for one in compared {
+        table.row([
+            format!("{} {}", one.kind, one.keys).into(),
+            format_ns(whole(one.first_s * 1e9)).into(),
+            format_ns(whole(one.second_s * 1e9)).into(),
+            format_number(one.ratio).into(),
+            format_count(one.pairs).into(),
+        ]);
+    }
+    match table.or_nothing() {
+        Some(table) => text += &table_text(&table, width),
+        None => text += "They built no index in common.",
+    }
+    visible(text.trim_end()) + "\n"
 }
 
 /// Compares all builds of the same index as this one, which is of the first server.
@@ -358,6 +409,29 @@ mod tests {
             sentence.contains("2.0 times as long (3 pairs, 95 % interval 1.7 to 2.4)"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn builds_of_two_runs_are_compared() {
+        let run = |times: &[u64]| BenchMeasurement {
+            index_builds: (1..)
+                .zip(times)
+                .map(|(nth, seconds)| build("", nth, *seconds))
+                .collect(),
+            ..BenchMeasurement::default()
+        };
+        let compared = compared_runs(&run(&[10, 20, 10]), &run(&[20, 44, 19]));
+        assert!(compared[0].comparison.unwrap().differs, "{compared:?}");
+        let labels = ["one".to_owned(), "two".to_owned()];
+        let text = compared_runs_terminal(&compared, &labels, &["A note.".into()], 200);
+        for part in [
+            "A: one\nB: two\nA note.\n",
+            "took 10.0 s on A and 20.0 s on B, 2.0 times as long (3 pairs",
+            "2.03",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+        assert_eq!(compared_runs(&run(&[10]), &run(&[])), []);
     }
 
     #[test]

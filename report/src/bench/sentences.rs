@@ -61,12 +61,24 @@ pub fn verdict(document: &RunDocument) -> String {
         // The reason of a run that went well is the objective that it missed.
         Outcome::Ok => match &document.outcome_reason {
             Some(missed) => format!("MISSED: {missed}."),
-            None => ALL_WELL.to_string(),
+            None => match left_out(document.bench.as_ref()) {
+                Some(names) => format!("OK, but without {names}, which could not be measured."),
+                None => ALL_WELL.to_string(),
+            },
         },
     };
     let mut sentences = vec![first];
     sentences.extend(document.bench.as_ref().and_then(doubts));
     sentences.join(" ")
+}
+
+/// Names the ways of storing that were asked for and could not be measured.
+fn left_out(bench: Option<&BenchMeasurement>) -> Option<String> {
+    let shapes = bench.into_iter().flat_map(|bench| &bench.shapes);
+    let left_out = shapes.filter(|shape| shape.samples == 0 && !shape.limitations.is_empty());
+    let mut names: Vec<&str> = left_out.map(|shape| shape.name.as_str()).collect();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join("; "))
 }
 
 /// Returns what does not make a run invalid, but must not be overlooked.
@@ -135,7 +147,7 @@ fn is_unsteady(step: &BenchStep) -> bool {
     steady == Some(false)
 }
 
-/// Does the step have a problem that must not be overlooked?
+/// Returns whether the step has a problem that must not be overlooked.
 pub(crate) fn is_doubtful(step: &BenchStep) -> bool {
     !step.invalid.is_empty()
         || is_unsteady(step)
@@ -231,12 +243,12 @@ pub(crate) fn verification(v: &Verification) -> String {
 pub(crate) fn saturation(saturation: &Saturation) -> String {
     let Some(per_s) = saturation.maximum_per_s else {
         return match saturation.untold_from_per_s {
-            None => format!("No load that was tried met {}.", saturation.objective),
-            Some(untold) => format!(
+            Some(untold) if !saturation.all_missed() => format!(
                 "Whether any load meets {} cannot be told: the client did not keep up with {} per second.",
                 saturation.objective,
                 format_rate(untold)
             ),
+            _ => format!("No load that was tried met {}.", saturation.objective),
         };
     };
     let mut said = format!(
@@ -305,6 +317,49 @@ pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_could_not_be_measured_was_asked_for() {
+        let mut document = RunDocument::begin("bench", Vec::new());
+        (document.outcome, document.outcome_reason) = (Outcome::Ok, None);
+        document.bench = Some(BenchMeasurement::default());
+        assert_eq!(verdict(&document), ALL_WELL);
+        let bench = document.bench.get_or_insert_default();
+        bench.shapes.push(seekscope_run::SchemaShape {
+            name: "time-series collection".into(),
+            limitations: vec![seekscope_run::Limitation {
+                what: "it was not measured".into(),
+                why: "the server is too old".into(),
+                remedy: "a newer one".into(),
+            }],
+            ..Default::default()
+        });
+        let expected = "OK, but without time-series collection, which could not be measured.";
+        assert_eq!(verdict(&document), expected);
+        let bench = document.bench.get_or_insert_default();
+        bench.shapes[0].samples = 10;
+        assert_eq!(
+            verdict(&document),
+            ALL_WELL,
+            "a limitation of what was measured"
+        );
+    }
+
+    #[test]
+    fn what_missed_at_the_lowest_rate_is_missed_whatever_a_late_client_left_open() {
+        let said = |missed, untold| {
+            saturation(&Saturation {
+                objective: "p99=1ms".into(),
+                missed_from_per_s: missed,
+                untold_from_per_s: untold,
+                ..Saturation::default()
+            })
+        };
+        for (missed, untold) in [(None, None), (Some(5.0), None), (Some(5.0), Some(9.0))] {
+            assert_eq!(said(missed, untold), "No load that was tried met p99=1ms.");
+        }
+        assert!(said(Some(9.0), Some(5.0)).contains("cannot be told"));
+    }
 
     #[test]
     fn a_margin_is_no_wider_than_its_value() {

@@ -1,23 +1,19 @@
 //! Says what limits the verdict: what the server would not tell, and that it has only just started.
 
 use seekscope_doctor::evidence::{COUNTERS, Counters};
-use seekscope_run::RunDocument;
 use seekscope_run::units::{format_list, format_ns, whole};
+use seekscope_run::{Lacking, RunDocument};
 
 use crate::numbers::format_share;
 
 /// A server that was up for less than this when the watch began has read little of what its caches will hold, ms.
 const YOUNG_MS: f64 = 300_000.0;
-/// A cache below this share of its size evicts nothing for lack of room, and has been filling if it grew by so much of
-/// its size.
+/// A cache below this share of its size evicts nothing for lack of room, and has been filling if it grew by this much
+/// of its size.
 const FULL_SHARE: f64 = 0.7;
 const FILLING_SHARE: f64 = 0.1;
 /// Things that were not told that are named.
 const UNTOLD_MAX: usize = 4;
-/// How what was not told begins in the limitations, and how the reasons do or end, where a login or a right is missing.
-const UNTOLD: &str = "not known: ";
-const NO_LOGIN: &str = "without a login";
-const NO_RIGHT: &str = "the user may not run ";
 
 /// Names what the server does not tell without a login or a right, where that includes its counters: next to all that is
 /// concluded of its work comes from them.
@@ -25,24 +21,17 @@ pub(super) fn untold(document: &RunDocument, counters: &Counters) -> Option<Stri
     if document.is_of_deployment() || counters.sources().contains(&COUNTERS) {
         return None;
     }
-    let is_refusal = |why: &str| why.ends_with(NO_LOGIN) || why.starts_with(NO_RIGHT);
-    let refused = document.limitations.iter().filter(|l| is_refusal(&l.why));
-    let untold: Vec<&str> = refused
-        .clone()
-        .filter_map(|limitation| limitation.what.strip_prefix(UNTOLD))
-        .collect();
-    let mut reasons = refused.map(|limitation| limitation.why.as_str());
-    let whom = match reasons.any(|why| why.ends_with(NO_LOGIN)) {
-        true => "without a login",
-        false => "with the rights of this login",
+    let untold = &document.examination.as_ref()?.examined()?.untold;
+    let whom = match untold.first()?.lacking {
+        Lacking::Login => "without a login",
+        Lacking::Right => "with the rights of this login",
     };
-    (!untold.is_empty()).then(|| {
-        format!(
-            "The server does not tell {whom}: {}. What follows is concluded from its process and its disk alone, and \
-             says nothing of its queries, its cache and its settings.",
-            format_list(&untold, UNTOLD_MAX, "; ")
-        )
-    })
+    let told: Vec<&str> = untold.iter().map(|one| one.what.as_str()).collect();
+    Some(format!(
+        "The server does not tell {whom}: {}. What follows is concluded from its process and its disk alone, and \
+         says nothing of its queries, its cache and its settings.",
+        format_list(&told, UNTOLD_MAX, "; ")
+    ))
 }
 
 /// Says that the server has only just started, or still fills its cache, and that it is to be looked at again.
@@ -73,7 +62,7 @@ pub(super) fn cold_start(counters: &Counters) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use seekscope_run::CounterSample;
-    use seekscope_run::document::Limitation;
+    use seekscope_run::{ExaminationRecord, MemberRecord, Untold};
 
     use super::*;
 
@@ -90,18 +79,21 @@ mod tests {
     #[test]
     fn what_a_server_does_not_tell_is_named() {
         let mut document = RunDocument::begin("doctor", Vec::new());
-        let missing = |what: &str, why: &str| Limitation {
-            what: what.into(),
-            why: why.into(),
-            remedy: String::new(),
+        assert_eq!(untold(&document, &Counters::default()), None);
+        let lack = |document: &mut RunDocument, lacking| {
+            let member = MemberRecord {
+                untold: vec![Untold {
+                    what: "its parameters".into(),
+                    lacking,
+                }],
+                ..MemberRecord::default()
+            };
+            document.examination = Some(ExaminationRecord {
+                members: vec![member],
+                ..ExaminationRecord::default()
+            });
         };
-        document.limitations = vec![
-            missing(
-                "not known: its parameters",
-                "nobody may run getParameter without a login",
-            ),
-            missing("not known: its oplog", "there is none"),
-        ];
+        lack(&mut document, Lacking::Login);
         let told = untold(&document, &Counters::default()).unwrap();
         let expected = "The server does not tell without a login: its parameters. What follows";
         assert!(told.starts_with(expected), "{told}");
@@ -109,7 +101,7 @@ mod tests {
             untold(&document, &counted(&[("uptimeMillis", 1, 1.0)])),
             None
         );
-        document.limitations[0].why = "the user may not run getParameter".into();
+        lack(&mut document, Lacking::Right);
         let told = untold(&document, &Counters::default()).unwrap();
         assert!(
             told.contains("with the rights of this login: its p"),

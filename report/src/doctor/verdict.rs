@@ -131,7 +131,18 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
     let apart: Vec<String> = apart.map(|finding| format!("{}.", finding.title)).collect();
     let apart = (of_deployment && !apart.is_empty()).then(|| apart.join(" "));
     if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
-        // What holds operations up instead.
+        // What holds operations up instead, and how long is known.
+        if let Some(first) = findings.first().filter(|first| first.id != HEALTHY)
+            && apart.is_none()
+        {
+            let verdict = followed(findings, format!("{}.", first.heading()));
+            let told = [verdict.next, Some(format!("{}.", healthy.title))];
+            let told: Vec<String> = told.into_iter().flatten().collect();
+            return Verdict {
+                next: Some(told.join(" ")),
+                ..verdict
+            };
+        }
         let queued = findings
             .iter()
             .find(|finding| HELD_UP.contains(&finding.id.as_str()));
@@ -144,7 +155,9 @@ fn judged(input: &DoctorReportInput<'_>) -> Verdict {
             },
         };
     }
-    let bound = findings.iter().find(|finding| finding.id == SYNC_BOUND);
+    // Where something else comes first, that is what is named.
+    let first = findings.first();
+    let bound = first.filter(|finding| finding.id == SYNC_BOUND);
     let bound = bound.map(|finding| format!("{}.", finding.heading()));
     if let Some(state) = apart.or(bound) {
         return followed(findings, state);
@@ -192,7 +205,8 @@ fn waiting(input: &DoctorReportInput<'_>, state: String) -> Verdict {
     }
 }
 
-/// Do threads wait noticeably for files, although no finding would save any of it or names the job that waits?
+/// Returns whether threads wait noticeably for files, although no finding would save any of it or names the job that
+/// waits.
 fn is_unexplained(answers: &Answers, findings: &[Finding]) -> bool {
     let explains = |finding: &Finding| {
         let saved_s = finding.alone_s_per_hour.or(finding.saves_s_per_hour);

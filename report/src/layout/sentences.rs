@@ -27,11 +27,11 @@ const WORDS: [(f64, &str); 5] = [
     (0.0, "in random order"),
 ];
 
-/// A scan that takes so many times as long as one of the leaves rewritten takes notably longer.
+/// A scan that takes this many times as long as one of the leaves rewritten takes notably longer.
 const SLOWER_TIMES: f64 = 1.25;
 /// A scan after compact that takes less than this share of what one takes now gains by it.
 const CLOSING_HELPS: f64 = 0.75;
-/// One that takes less than so many times as long takes hardly longer.
+/// One that takes less than this many times as long takes hardly longer.
 const HARDLY_SLOWER_TIMES: f64 = 1.1;
 /// Share of what a scan asks for from which on it matters that the disk reads as much beside it.
 const READ_BESIDE_SHARE: f64 = 0.1;
@@ -72,7 +72,7 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
         "scans have nothing to gain from a better order".into()
     };
     Some(format!(
-        "Of {} files none is so far out of order that it matters: {gain}.",
+        "None of {} files is so far out of order that it matters: {gain}.",
         format_count(count as u64)
     ))
 }
@@ -99,9 +99,9 @@ pub fn file_headline(file: &LayoutFile, is_for_typical_disk: bool) -> Option<Str
         if is_in_order && scan.now_s > SLOWER_TIMES * scan.ordered_s {
             format!("{takes}. {}", slower_in_order(file, scan))
         } else if !is_in_order && scan.now_s < HARDLY_SLOWER_TIMES * scan.ordered_s {
-            format!("{takes}, and in order it would take hardly less, {ordered}.")
+            format!("{takes}; in order, it would take hardly less, {ordered}.")
         } else {
-            format!("{takes}, in order it would take {ordered}.")
+            format!("{takes}; in order, it would take {ordered}.")
         },
     )
 }
@@ -111,7 +111,7 @@ fn asked_bytes(file: &LayoutFile) -> u64 {
     file.leaf_bytes.saturating_add(file.internal_bytes)
 }
 
-/// Does a scan read much of what lies between the leaves, too?
+/// Returns whether a scan also reads much of what lies between the leaves.
 fn reads_gaps(file: &LayoutFile, scan: &PredictedScan) -> bool {
     scan.device_bytes as f64 > (1.0 + READ_BESIDE_SHARE) * asked_bytes(file) as f64
 }
@@ -122,20 +122,21 @@ fn slower_in_order(file: &LayoutFile, scan: &PredictedScan) -> String {
     if reads_gaps(file, scan) {
         let beside = scan.device_bytes.saturating_sub(asked_bytes(file));
         return format!(
-            "Read-ahead reads {} that lie between the leaves, too. Without these gaps it would take {ordered}: compact \
-             or a rewrite closes them, and a smaller read-ahead (read_ahead_kb) reads less of them.",
+            "Read-ahead also reads {} that lie between the leaf pages. Without these gaps, it \
+             would take {ordered}: compact or a rewrite closes them, and a smaller read-ahead \
+             (read_ahead_kb) reads less of them.",
             format_bytes(beside)
         );
     }
     if file.extents.as_ref().is_some_and(|e| e.used_for_prediction) {
         return format!(
-            "The filesystem keeps the file in pieces. In one piece, as a rewrite may leave it, it would take \
-             {ordered}."
+            "The filesystem stores the file in several extents. In a single extent, as a rewrite \
+             may leave it, it would take {ordered}."
         );
     }
     format!(
-        "It jumps over what lies between the leaves. Without these gaps it would take {ordered}: compact or a rewrite \
-         closes them."
+        "The scan jumps over gaps between the leaf pages. Without these gaps, it would take \
+         {ordered}: compact or a rewrite closes them."
     )
 }
 
@@ -155,8 +156,8 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
     said.extend(file.predicted_scan.as_ref().map(scan_sentence));
     if free_share(file) >= FREE_SHARE_MIN {
         said.push(format!(
-            "{} of the file ({}) are free for reuse, in {}, the largest {}: its next changed \
-             leaves go there.",
+            "{} of the file ({}) are free for reuse, in {}, the largest of which has {}: the leaf \
+             pages that change next are written there.",
             format_bytes(file.free_bytes),
             format_share(free_share(file)),
             counted(file.holes, "hole"),
@@ -165,15 +166,15 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
     }
     if let Some(overflow_bytes) = file.overflow_bytes.filter(|bytes| *bytes > 0) {
         said.push(format!(
-            "{} of large keys and values lie outside the leaves; a scan reads them in addition, a \
-             seek each.",
+            "{} of large keys and values lie outside the leaf pages; a scan reads them in \
+             addition, with one seek each.",
             format_bytes(overflow_bytes)
         ));
     }
     if let Some(extents) = file.extents.as_ref().filter(|e| e.used_for_prediction) {
         said.push(format!(
-            "The filesystem keeps the file in {} pieces; {} of the steps that look sequential in the \
-             file are jumps on the device. The prediction counts them.",
+            "The filesystem stores the file in {} extents; {} of the steps that look sequential in \
+             the file are jumps on the device. The prediction includes them.",
             format_count(extents.extents),
             format_share(extents.broken_pairs_share)
         ));
@@ -184,8 +185,8 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
 
 fn order_sentence(file: &LayoutFile, order: &ScanOrder) -> String {
     format!(
-        "{} of {} steps from leaf to leaf go on where the last ended or at most {} further. Seeks of a \
-         scan: {} ({} at best), one every {}.",
+        "{} of {} steps from leaf to leaf continue where the last one ended, or at most {} \
+         further. Seeks of a scan: {} ({} at best), one every {}.",
         format_share(order.sequential_share),
         format_count(file.leaf_pages.saturating_sub(1)),
         format_bytes(order.window_bytes),
@@ -216,13 +217,13 @@ fn decay_sentence(decay: &OrderDecay) -> String {
     let half = match decay.half_life_hours {
         None => "the order stays as it is".into(),
         Some(hours) => format!(
-            "half of the order that is left is gone in {}",
+            "half of the remaining order will be lost in {}",
             hours_text(hours)
         ),
     };
     format!(
-        "By {}, {moved} of the leaves move per hour: {half}. Of the steps {} have no gap now, {} after \
-         an hour, {} after a day, {} after a week.",
+        "According to {}, {moved} of the leaves move per hour: {half}. {} of the steps have no gap \
+         now, {} after an hour, {} after a day, {} after a week.",
         visible(&decay.basis),
         format_share(decay.contiguous_now),
         format_share(decay.contiguous_after_hour),
@@ -262,15 +263,19 @@ pub fn about_directory(measurement: &LayoutMeasurement) -> String {
     let version = measurement.wiredtiger_version.as_deref().map(visible);
     let version = version.map_or(String::new(), |v| format!(", WiredTiger {v}"));
     match measurement.state {
-        DataState::Stopped => format!("{path}{version}: no server has it open."),
+        DataState::Stopped => format!("{path}{version}: no server has this directory open."),
         DataState::Live => format!(
-            "{path}{version}: a server has it open; each file is seen as of its newest checkpoint."
+            "{path}{version}: a server has this directory open; each file is shown as of its \
+             newest checkpoint."
         ),
         DataState::Backup => {
-            format!("{path}{version}: a hot backup, seen as of the checkpoint it was made from.")
+            format!(
+                "{path}{version}: this is a hot backup, shown as of the checkpoint that \
+                     it was made from."
+            )
         }
         DataState::LoneFile => {
-            format!("{path}: a single file, without the directory it belongs to.")
+            format!("{path}: this is a single file, without the directory that it belongs to.")
         }
     }
 }
@@ -281,16 +286,17 @@ fn about_members(measurement: &LayoutMeasurement) -> String {
     let version = measurement.wiredtiger_version.as_deref().map(visible);
     let version = version.map_or(String::new(), |v| format!(", WiredTiger {v}"));
     format!(
-        "{}{version}, on this host {}; each file is seen as of its newest checkpoint.",
+        "{}{version}, on this host {}; each file is shown as of its newest checkpoint.",
         visible(&measurement.path),
         members.collect::<Vec<_>>().join(", ")
     )
 }
 
 /// Says what cannot be told of shards: chunks that migrate leave no trace of their own in inner pages.
-const MIGRATIONS: &str = "How much of the disorder is due to migrated chunks, and how much to updates, cannot be told \
-    from this: a document that migrates gets a new record id at the end, as one that is inserted, and the inner pages of \
-    a collection hold neither shard keys nor the time at which a leaf was written.";
+const MIGRATIONS: &str = "How much of the disorder is due to migrated chunks, and how much to \
+    updates, cannot be determined: a document that migrates gets a new record ID at the end, like \
+    one that is inserted, and the internal pages of a collection hold neither shard keys nor the \
+    time at which a leaf page was written.";
 
 /// Returns what must be known about the names and the disk, and what to do next; a sentence each.
 pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
@@ -301,8 +307,8 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         let none_is_missing = !measurement.files.is_empty() || measurement.named.is_empty();
         if none_is_missing && measurement.files.iter().all(is_new) {
             hints.push(
-                "There is no data yet: nothing was ever written by a checkpoint. A mongod takes one every \
-                 60 s."
+                "There is no data yet because no checkpoint has been written. A mongod takes \
+                 one every 60 s."
                     .to_string(),
             );
         }
@@ -312,7 +318,8 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         _ if measurement.state == DataState::LoneFile => {}
         NameSource::Catalogue => {}
         NameSource::IndexMetadata => hints.push(
-            "The catalogue could not be read: only indexes are known by their collections.".into(),
+            "The catalogue could not be read, so only indexes are shown with their collections."
+                .into(),
         ),
         NameSource::TableNames => hints.push(table_names_hint(measurement)),
     }
@@ -328,7 +335,7 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         });
         let name = name.unwrap_or_default();
         hints.push(format!(
-            "See one of them in detail: seekscope layout {} {}",
+            "To see one of them in detail: seekscope layout {} {}",
             shell_quoted(&measurement.path),
             shell_quoted(&name)
         ));
@@ -343,11 +350,12 @@ fn table_names_hint(measurement: &LayoutMeasurement) -> String {
         namespace.is_some_and(|name| file.file.strip_suffix(".wt") != Some(name))
     };
     let names = match measurement.files.iter().any(told) {
-        true => "the server was asked which table holds which collections",
+        true => "the server reported which table holds which collections",
         false => "tables are shown by their own names",
     };
     format!(
-        "This is not a mongod's directory: {names}, and one table may hold several collections."
+        "This is not the data directory of a mongod: {names}, and one table \
+         may hold several collections."
     )
 }
 
@@ -355,16 +363,16 @@ pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     let disk = visible(&measurement.predicted_for);
     if let Some(disks) = own_disks(&measurement.members) {
         return format!(
-            "Times are predicted for the disk of each member, as it looks to the kernel: {disks}. None was measured: \
-             measure one with --measure-disk DIR, or name a run of `seekscope disk` with --disk-run RUN, beside the \
-             data directory of its member."
+            "Times are predicted for the disk of each member, according to what the kernel \
+             reports: {disks}. None was measured: measure one with --measure-disk DIR, or name a \
+             run of `seekscope disk` with --disk-run RUN, next to the data directory of its member."
         );
     }
     if measurement.disk_measured {
         format!("Times are predicted for the disk that was measured: {disk}.")
     } else {
         let assumed = match measurement.is_limited() {
-            true => ". The limit was found, the disk itself was assumed, not measured",
+            true => ". The limit was found on this host; the disk itself was assumed, not measured",
             false => ", which was assumed, not measured",
         };
         format!(
@@ -426,12 +434,12 @@ mod tests {
     fn the_headline_names_what_costs_most() {
         assert_eq!(
             headline_of(vec![file(2.0, 1.9, 0.9), file(31.0, 2.0, 0.001)]),
-            "shop.orders is stored in random order: a cold scan takes about 31.0 s, in order it would \
-             take 2.00 s."
+            "shop.orders is stored in random order: a cold scan takes about 31.0 s; in order, it \
+             would take 2.00 s."
         );
         let fine = headline_of(vec![file(2.0, 1.9, 0.97), file(1.0, 1.0, 1.0)]);
         assert!(
-            fine.starts_with("Of 2 files none") && fine.contains("100 ms"),
+            fine.starts_with("None of 2 files") && fine.contains("100 ms"),
             "{fine}"
         );
     }
@@ -446,19 +454,19 @@ mod tests {
         scan.device_bytes = 38_950_000;
         assert_eq!(
             said(&gaps),
-            "shop.orders is stored in order: a cold scan takes about 303 ms on a typical disk. Read-ahead reads 17.4 MiB \
-             that lie between the leaves, too. Without these gaps it would take 166 ms: compact or a rewrite closes \
-             them, and a smaller read-ahead (read_ahead_kb) reads less of them."
+            "shop.orders is stored in order: a cold scan takes about 303 ms on a typical disk. Read-ahead also reads \
+             17.4 MiB that lie between the leaf pages. Without these gaps, it would take 166 ms: compact or a rewrite \
+             closes them, and a smaller read-ahead (read_ahead_kb) reads less of them."
         );
         gaps.predicted_scan.as_mut().unwrap().device_bytes = 20_680_000;
-        assert!(said(&gaps).contains("It jumps over what lies between"));
+        assert!(said(&gaps).contains("The scan jumps over gaps between"));
         gaps.extents = Some(DeviceExtents {
             used_for_prediction: true,
             ..DeviceExtents::default()
         });
-        assert!(said(&gaps).contains("keeps the file in pieces"));
+        assert!(said(&gaps).contains("stores the file in several extents"));
         let fast = said(&file(0.17, 0.166, 0.99));
-        assert!(fast.ends_with("in order it would take 166 ms."), "{fast}");
+        assert!(fast.ends_with("in order, it would take 166 ms."), "{fast}");
     }
 
     #[test]
@@ -466,11 +474,11 @@ mod tests {
         let read_whole = file_headline(&file(0.31, 0.3, 0.02), false).unwrap();
         assert_eq!(
             read_whole,
-            "shop.orders is stored in random order: a cold scan takes about 310 ms, and in order it would take hardly \
+            "shop.orders is stored in random order: a cold scan takes about 310 ms; in order, it would take hardly \
              less, 300 ms."
         );
         let worth = file_headline(&file(0.4, 0.3, 0.02), false).unwrap();
-        let expected = "400 ms, in order it would take 300 ms.";
+        let expected = "400 ms; in order, it would take 300 ms.";
         assert!(worth.ends_with(expected), "{worth}");
     }
 
@@ -480,8 +488,8 @@ mod tests {
         let on_typical = file_headline(&file(31.0, 2.0, 0.001), true).unwrap();
         assert_eq!(
             on_typical,
-            "shop.orders is stored in random order: a cold scan takes about 31.0 s on a typical disk, in \
-             order it would take 2.00 s."
+            "shop.orders is stored in random order: a cold scan takes about 31.0 s on a typical disk; in \
+             order, it would take 2.00 s."
         );
         let none = headline(&LayoutMeasurement {
             files: vec![file(2.0, 1.9, 0.97), file(1.0, 1.0, 1.0)],
@@ -549,8 +557,7 @@ mod tests {
             ..LayoutMeasurement::default()
         };
         let hint = disk_hint(&limited);
-        let expected =
-            "by the server's control group. The limit was found, the disk itself was assumed";
+        let expected = "by the server's control group. The limit was found on this host; the disk itself was assumed";
         assert!(hint.contains(expected), "{hint}");
         assert!(!limited.is_for_typical_disk());
     }

@@ -241,7 +241,9 @@ fn disks(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot) {
             format_number(rates.in_flight),
         ])
     });
-    let table = Table::new(rows, DISK_COLUMNS.map(|_| Constraint::Length(13)))
-        .header(Row::new(DISK_COLUMNS).style(EMPHASIS));
+    let mut widths = DISK_COLUMNS.map(|_| Constraint::Length(13));
+    // "nvme0n1 (259:0)".
+    widths[0] = Constraint::Length(18);
+    let table = Table::new(rows, widths).header(Row::new(DISK_COLUMNS).style(EMPHASIS));
     frame.render_widget(table, area);
 }

@@ -1,6 +1,8 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use seekscope_run::{BlockRequest, FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState};
+use seekscope_run::{
+    BlockRequest, DeviceFacts, FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState,
+};
 
 use seekscope_stats::SplitMix64;
 
@@ -95,6 +97,17 @@ fn the_picture_says_what_happens() {
     }
     assert!(line("evil").contains("sequential"), "{text}");
     assert!(text.contains("60 s ago"), "{text}");
+    let device = DeviceFacts {
+        device: "254:1".into(),
+        disk: Some("vda".into()),
+        disk_device: Some("254:0".into()),
+        ..DeviceFacts::default()
+    };
+    let shown = window()
+        .on(Some(device))
+        .snapshot(START_NS + 10_000_000_000, None);
+    let text = screen(&shown, &Controls::default(), Glyphs::Unicode, (140, 40));
+    assert!(text.contains("disk vda (254:0): 100 requests/s"), "{text}");
 }
 
 #[test]

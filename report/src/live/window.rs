@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use seekscope_run::{FileRecord, IoEvent, IoLayer};
+use seekscope_run::{DeviceFacts, FileRecord, IoEvent, IoLayer};
 
 use super::counts::{Counts, Rates};
 use super::file_activity::FileActivity;
 use super::recent::Recent;
 use super::snapshot::{DiskLine, FileLine, LiveSnapshot};
+use crate::trace::disk_name;
 
 /// Time is counted in slices; a column of the heat map is one.
 pub(super) const SLICE_NS: u64 = 500_000_000;
@@ -38,6 +39,8 @@ pub struct LiveWindow {
     files: HashMap<u32, FileActivity>,
     records: HashMap<u32, FileRecord>,
     disks: BTreeMap<(u32, u32), Recent<Counts>>,
+    /// The disk under the data, whose name is shown.
+    device: Option<DeviceFacts>,
 }
 
 impl LiveWindow {
@@ -66,7 +69,14 @@ impl LiveWindow {
             files: HashMap::new(),
             records: HashMap::new(),
             disks: BTreeMap::new(),
+            device: None,
         }
+    }
+
+    /// Names the disk under the data; others have their numbers.
+    pub fn on(mut self, device: Option<DeviceFacts>) -> Self {
+        self.device = device;
+        self
     }
 
     /// Counts an event at its time of completion.
@@ -190,7 +200,7 @@ impl LiveWindow {
         let shown = selected.filter(|id| self.files.contains_key(id));
         let shown = shown.or_else(|| files.first().map(|file| file.file_id));
         let disks = self.disks.iter().map(|((major, minor), counts)| DiskLine {
-            name: format!("{major}:{minor}"),
+            name: disk_name(self.device.as_ref(), *major, *minor),
             rates: rates(counts),
         });
         LiveSnapshot {

@@ -1,6 +1,5 @@
 //! Renders blocks as plain text.
 
-use seekscope_doctor::ranking::is_boilerplate;
 use seekscope_run::{Finding, Outcome, RunDocument};
 
 use super::Block;
@@ -9,7 +8,7 @@ use crate::terminal::limitations;
 use crate::text::{table_text, wrapped};
 use crate::wording;
 
-/// Most sentences of evidence for each finding; a page has all.
+/// The most sentences of evidence for each finding; a page has all.
 const EVIDENCE: usize = 2;
 const INDENT: &str = "  ";
 /// Indentation of the text under a finding's number.
@@ -119,9 +118,6 @@ fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
         width,
         "",
     )];
-    if is_boilerplate(finding) {
-        return lines.remove(0);
-    }
     // By which method it was found is told on the page.
     let evidence = finding.evidence.iter();
     let evidence = evidence.filter(|sentence| !sentence.starts_with("Method: "));

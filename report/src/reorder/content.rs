@@ -8,6 +8,7 @@ use super::{sentences, tables};
 use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::page::Block;
+use crate::wording::COMMANDS_LACK_LOGIN;
 
 /// Returns everything after the headline: what was done, then what was planned.
 pub(super) fn blocks(
@@ -19,6 +20,7 @@ pub(super) fn blocks(
     let mut blocks = Block::sentences(concluded.filter(|text| Some(text.as_str()) != headline));
     blocks.extend(record.done.as_ref().map(tables::done).map(Block::Table));
     blocks.extend(tables::before_and_after(record).map(Block::Table));
+    blocks.extend(tables::not_predicted(record).map(Block::Sentence));
     if let Some(plan) = &record.plan {
         let planned = record.done.is_none();
         if planned {
@@ -37,8 +39,10 @@ pub(super) fn blocks(
     }
     let layout = record.before.as_ref().or(record.after.as_ref());
     blocks.extend(layout.map(disk_hint).map(Block::Sentence));
-    let command = command(document, record);
-    blocks.extend(command.map(|(how, command)| Block::Copy(how, vec![command])));
+    if let Some((how, command)) = command(document, record) {
+        blocks.push(Block::Copy(how, vec![command]));
+        blocks.push(Block::Sentence(COMMANDS_LACK_LOGIN.into()));
+    }
     blocks
 }
 

@@ -5,7 +5,7 @@ use seekscope_run::{
     ReorderVerdict, RunDocument,
 };
 
-use super::sentences::{NOTHING_PENDING, SEQUENTIAL_AIM};
+use super::sentences::{NOTHING_PENDING, SEQUENTIAL_AIM, share_under_writes};
 use crate::escape::visible;
 use crate::layout::sentences::{file_headline, format_s, on_disk};
 use crate::numbers::format_share;
@@ -36,7 +36,7 @@ pub(super) fn headline(document: &RunDocument, record: &ReorderMeasurement) -> O
     }
 }
 
-/// Was the plan not carried out, although that was asked for, because it gains too little?
+/// Returns whether the plan was not carried out, although that was asked for, because it gains too little.
 fn is_refused(document: &RunDocument, plan: &ReorderPlan) -> bool {
     let is_forced = document.arguments.iter().any(|given| given == "--force");
     plan.verdict != ReorderVerdict::Worthwhile && !is_forced
@@ -65,20 +65,33 @@ fn result(record: &ReorderMeasurement) -> String {
     let Some(scan) = &now.predicted_scan else {
         return format!("{state}.");
     };
-    let before = first_file(record.before.as_ref())
-        .and_then(|(_, before)| before.predicted_scan.as_ref())
-        .map(|before| {
-            format!(
-                " instead of {} ({} predicted)",
-                format_s(before.now_s),
-                format_s(before.ordered_s)
-            )
-        });
+    let before =
+        first_file(record.before.as_ref()).and_then(|(_, before)| before.predicted_scan.as_ref());
+    // What order along an index gains is not a scan's time.
+    let gained_nothing =
+        record.by == "natural" && before.is_some_and(|before| scan.now_s >= before.now_s);
+    let predicted = match share_under_writes(record) {
+        // What a scan takes then is not predicted.
+        Some(_) => "in perfect order",
+        None => "predicted",
+    };
+    let instead = before.map(|before| {
+        format!(
+            " instead of {} ({} {predicted})",
+            format_s(before.now_s),
+            format_s(before.ordered_s)
+        )
+    });
     format!(
-        "{state}: a cold scan takes about {}{}{}.",
+        "{state}{}: a cold scan takes about {}{}{}.",
+        if gained_nothing {
+            ", which gained nothing"
+        } else {
+            ""
+        },
         format_s(scan.now_s),
         on_disk(layout.is_for_typical_disk()),
-        before.unwrap_or_default()
+        instead.unwrap_or_default()
     )
 }
 
@@ -89,7 +102,7 @@ fn first_file(layout: Option<&LayoutMeasurement>) -> Option<(&LayoutMeasurement,
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{PredictedScan, Reordered, ScanOrder};
+    use seekscope_run::{OrderLasts, PredictedScan, Reordered, ScanOrder};
 
     use super::*;
 
@@ -142,6 +155,15 @@ mod tests {
                 && told.ends_with(" instead of 549 ms (201 ms predicted)."),
             "{told}"
         );
+        record.after = Some(layout(0.98, 0.56));
+        assert!(
+            said(&record).starts_with(
+                "shop.orders is in order now, which gained nothing: a cold scan takes about 560 ms"
+            ),
+            "{}",
+            said(&record)
+        );
+        record.after = Some(layout(0.98, 0.221));
         record.by = r#"{ "customer": 1 }"#.into();
         let told = said(&record);
         assert!(
@@ -150,6 +172,16 @@ mod tests {
         );
         record.after = Some(layout(0.916, 0.202));
         assert!(said(&record).contains("and 91.6 % of the steps of a scan are sequential now: "));
+        // What others would write meanwhile was foreseen.
+        record.plan.as_mut().unwrap().lasts = Some(OrderLasts {
+            share_at_swap: Some(0.06),
+            ..OrderLasts::default()
+        });
+        let told = said(&record);
+        assert!(
+            told.ends_with(" instead of 549 ms (201 ms in perfect order)."),
+            "{told}"
+        );
         record.after = None;
         assert!(said(&record).contains("was not measured"));
     }

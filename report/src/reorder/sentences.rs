@@ -22,7 +22,7 @@ const INDEXES_TOLD: usize = 4;
 pub(super) const NOTHING_PENDING: &str =
     "No reordering is pending: there is nothing to resume or to roll back.";
 
-/// Is it worth it?
+/// Returns whether it is worth it.
 pub fn verdict(plan: &ReorderPlan) -> String {
     match plan.verdict {
         ReorderVerdict::Worthwhile => match (&plan.clustering, &plan.scan) {
@@ -140,8 +140,8 @@ pub fn compact(scan: &ReorderScan) -> String {
 pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
     if blocking.read_only {
         return vec![
-            "This server is no primary and takes no writes, so it refuses --apply: leave directConnection=true out \
-             of the connection string, and the copy is made at the primary."
+            "This server is not a primary and accepts no writes, so it refuses --apply: leave directConnection=true \
+             out of the connection string, and the copy is made at the primary."
                 .into(),
         ];
     }
@@ -198,7 +198,7 @@ pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
     if record.by != "natural" {
         said.push(
             "The order of _id falls: documents whose _id are neighbours lie apart afterwards, so reading \
-             ranges of _id takes more reads."
+             ranges of _id takes more reads. Its index is filled in the new order, and so may itself be less in order."
                 .into(),
         );
     }
@@ -272,6 +272,13 @@ pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
     said
 }
 
+/// Returns the share of sequential steps that the plan predicted for the copy, if by what others write it was to be less
+/// than a reordering aims at.
+pub(super) fn share_under_writes(record: &ReorderMeasurement) -> Option<f64> {
+    let lasts = record.plan.as_ref()?.lasts.as_ref()?;
+    lasts.share_at_swap.filter(|share| *share < SEQUENTIAL_AIM)
+}
+
 /// Says what the result is, or what to type.
 pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
     let mut said: Vec<String> = record.recovered.iter().map(|text| visible(text)).collect();
@@ -290,20 +297,26 @@ pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
             .filter(|name| *name != record.namespace);
         let files = record.after.iter().flat_map(|layout| &layout.files);
         let has_large_leaves = files.take(1).any(LayoutFile::has_large_leaves);
-        said.push(match (after.sequential_share >= SEQUENTIAL_AIM, shared) {
+        let is_ordered = after.sequential_share >= SEQUENTIAL_AIM;
+        said.push(match (is_ordered, shared, share_under_writes(record)) {
             // An index order other than that of record ids was requested, but the file is in order anyway.
-            (true, _) => format!(
+            (true, ..) => format!(
                 "{} documents are in order now: {} of the steps of a scan are sequential.",
                 format_count(done.documents),
                 format_share(after.sequential_share)
             ),
-            (false, Some(shared)) => format!(
+            (false, Some(shared), _) => format!(
                 "{} of the steps of a scan are sequential now. The table also holds other collections or \
                  what the server put there on the way ({}).",
                 format_share(after.sequential_share),
                 visible(&shared)
             ),
-            (false, None) => format!(
+            (false, None, Some(predicted)) => format!(
+                "{} of the steps of a scan are sequential now; with what others wrote meanwhile, {} were predicted.",
+                format_share(after.sequential_share),
+                format_share(predicted)
+            ),
+            (false, None, None) => format!(
                 "{} of the steps of a scan are sequential now, less than the {} aimed at: {}.",
                 format_share(after.sequential_share),
                 format_share(SEQUENTIAL_AIM),

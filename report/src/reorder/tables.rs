@@ -68,6 +68,9 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
     table
 }
 
+/// The index that a collection is created with.
+const ID_INDEX: &str = "_id_";
+
 /// Shown for what a plan does not know; what is missing, and why, is said once for all of it.
 const NOT_KNOWN: &str = "not known";
 
@@ -162,9 +165,54 @@ pub(super) fn before_and_after(record: &ReorderMeasurement) -> Option<Table> {
     for (number, now) in after.files.iter().enumerate() {
         let former = record.before.as_ref().and_then(|b| former(b, now, number));
         table.group(file_name(now));
-        add_file(&mut table, former, now, number == 0);
+        add_file(&mut table, former, now, Foreseen::of(record, number, now));
     }
     table.or_nothing()
+}
+
+/// How much the plan foresees of a file's layout.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Foreseen {
+    /// The collection's file is in order.
+    Collection,
+    /// The collection's file, of whose steps writes of others leave this share in order.
+    CollectionUnderWrites(f64),
+    /// An index that is built at once, from sorted keys.
+    BuiltIndex,
+    /// An index to which keys come one by one.
+    FilledIndex,
+}
+
+impl Foreseen {
+    fn of(record: &ReorderMeasurement, number: usize, now: &LayoutFile) -> Self {
+        let share = sentences::share_under_writes(record);
+        match (number, share) {
+            (0, None) => Self::Collection,
+            (0, Some(share)) => Self::CollectionUnderWrites(share),
+            (_, None) if now.index.as_deref() != Some(ID_INDEX) => Self::BuiltIndex,
+            _ => Self::FilledIndex,
+        }
+    }
+}
+
+/// Says why some of the table's figures were not predicted.
+pub(super) fn not_predicted(record: &ReorderMeasurement) -> Option<String> {
+    let after = record.after.as_ref()?;
+    let mut files = after.files.iter().enumerate();
+    let foreseen = |(number, now)| Foreseen::of(record, number, now);
+    if sentences::share_under_writes(record).is_some() {
+        return Some(
+            "What others write meanwhile moves leaves of the copy and of its indexes; how many seeks and how much time a \
+             scan then takes is not predicted."
+                .into(),
+        );
+    }
+    files.any(|file| foreseen(file) == Foreseen::FilledIndex).then(|| {
+        format!(
+            "How {ID_INDEX} lies afterwards is not predicted: it is filled while the documents are copied, in whatever \
+             order that gives its keys."
+        )
+    })
 }
 
 /// Returns the earlier file: a swap gives the collection and its indexes other files.
@@ -183,7 +231,7 @@ pub(super) fn former<'a>(
     before.files.iter().skip(1).find(same)
 }
 
-fn add_file(table: &mut Table, before: Option<&LayoutFile>, now: &LayoutFile, collection: bool) {
+fn add_file(table: &mut Table, before: Option<&LayoutFile>, now: &LayoutFile, foreseen: Foreseen) {
     const NOT_PREDICTED: &str = "";
     const NOT_MEASURED: &str = "not measured";
     let share = |file: &LayoutFile| Some(format_share(file.order.as_ref()?.sequential_share));
@@ -197,12 +245,21 @@ fn add_file(table: &mut Table, before: Option<&LayoutFile>, now: &LayoutFile, co
             file.file_bytes - file.free_bytes.min(file.file_bytes),
         ))
     };
+    let under_writes = |_: &LayoutFile| match foreseen {
+        Foreseen::CollectionUnderWrites(share) => Some(format_share(share)),
+        _ => None,
+    };
+    let is_ordered = matches!(foreseen, Foreseen::Collection | Foreseen::BuiltIndex);
+    let is_collection = matches!(
+        foreseen,
+        Foreseen::Collection | Foreseen::CollectionUnderWrites(_)
+    );
     type Figure<'a> = &'a dyn Fn(&LayoutFile) -> Option<String>;
     let rows: [(&str, Figure<'_>, Option<Figure<'_>>); 4] = [
-        ("  sequential steps", &share, None),
-        ("  seeks of a scan", &seeks, Some(&best)),
-        ("  cold scan", &scan, Some(&ordered)),
-        ("  file", &bytes, collection.then_some(&used)),
+        ("  sequential steps", &share, Some(&under_writes)),
+        ("  seeks of a scan", &seeks, is_ordered.then_some(&best)),
+        ("  cold scan", &scan, is_ordered.then_some(&ordered)),
+        ("  file", &bytes, is_collection.then_some(&used)),
     ];
     for (name, figure, predicted) in rows {
         table.row([
@@ -216,7 +273,7 @@ fn add_file(table: &mut Table, before: Option<&LayoutFile>, now: &LayoutFile, co
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::ScanOrder;
+    use seekscope_run::{OrderLasts, PredictedScan, ScanOrder};
 
     use super::*;
 
@@ -295,6 +352,52 @@ mod tests {
         assert!(!alone.contains(BROUGHT_OVER), "{alone}");
         let followed = shown("change stream");
         assert!(followed.contains(BROUGHT_OVER), "{followed}");
+    }
+
+    #[test]
+    fn only_what_was_foreseen_is_shown_as_predicted() {
+        let scanned = |index: Option<&str>| LayoutFile {
+            index: index.map(String::from),
+            predicted_scan: Some(PredictedScan {
+                now_s: 9.0,
+                ordered_s: 7.0,
+                ..PredictedScan::default()
+            }),
+            ..LayoutFile::default()
+        };
+        let layout = LayoutMeasurement {
+            files: [None, Some("_id_"), Some("customer_1")].map(scanned).into(),
+            ..LayoutMeasurement::default()
+        };
+        let mut record = ReorderMeasurement {
+            before: Some(layout.clone()),
+            after: Some(layout),
+            ..ReorderMeasurement::default()
+        };
+        let predicted = |record: &ReorderMeasurement| {
+            let text = crate::text::table_text(&before_and_after(record).unwrap(), 100);
+            let scans = text.lines().filter(|line| line.contains("cold scan"));
+            scans
+                .map(|line| line.contains("7.00 s"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(predicted(&record), [true, false, true]);
+        assert!(not_predicted(&record).unwrap().contains("How _id_ lies"));
+        record.plan = Some(ReorderPlan {
+            lasts: Some(OrderLasts {
+                share_at_swap: Some(0.06),
+                ..OrderLasts::default()
+            }),
+            ..ReorderPlan::default()
+        });
+        assert_eq!(predicted(&record), [false; 3]);
+        let text = crate::text::table_text(&before_and_after(&record).unwrap(), 100);
+        assert!(text.contains("6.0 %"), "{text}");
+        assert!(
+            not_predicted(&record)
+                .unwrap()
+                .starts_with("What others write")
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) fn build(
         disks: figures(
             disks
                 .map(|(c, disk)| {
-                    let name = disk_name(input.document, disk.major, disk.minor);
+                    let name = disk_name(input.document.device.as_ref(), disk.major, disk.minor);
                     disk_figures(&name, disk, c, stride, blobs)
                 })
                 .collect(),

@@ -21,6 +21,7 @@ use seekscope_pattern::TraceAnalysis;
 use seekscope_run::{IoEvent, Phase, RunDocument, RunError, TraceFacts};
 
 pub use html::html;
+pub(crate) use names::disk_name;
 pub use terminal::terminal;
 
 /// Passes every event of the run to the given function, in the order in which they were recorded.

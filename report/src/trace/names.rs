@@ -3,16 +3,15 @@
 use std::collections::{HashMap, HashSet};
 
 use seekscope_pattern::{CacheCounts, TraceAnalysis, Transfers};
-use seekscope_run::{FileRecord, PathState, RunDocument, labelled};
+use seekscope_run::{DeviceFacts, FileRecord, PathState, labelled};
 
 use crate::escape::shortened;
 
 const SENTENCE_NAME_CHARS: usize = 80;
 
 /// Names a disk by its number, with the name that the rest of the report calls it by where that is known: "vda (254:0)".
-pub(super) fn disk_name(document: &RunDocument, major: u32, minor: u32) -> String {
+pub(crate) fn disk_name(device: Option<&DeviceFacts>, major: u32, minor: u32) -> String {
     let number = format!("{major}:{minor}");
-    let device = document.device.as_ref();
     let device = device.filter(|device| device.counted_device() == number);
     match device.and_then(|device| device.disk.as_deref()) {
         Some(name) => format!("{name} ({number})"),
@@ -78,7 +77,7 @@ fn told_apart(files: &[&FileRecord]) -> Vec<(u32, String)> {
     files.iter().map(end).collect()
 }
 
-/// Returns the last so many parts of a path.
+/// Returns the last this many parts of a path.
 fn end_of(path: &str, parts: usize) -> &str {
     let mut slashes = path.rmatch_indices('/').skip(parts.saturating_sub(1));
     let end = slashes.next().and_then(|(slash, _)| path.get(slash + 1..));
@@ -128,16 +127,15 @@ mod tests {
 
     #[test]
     fn a_disk_has_the_name_that_the_rest_of_the_report_calls_it_by() {
-        let mut document = RunDocument::begin("trace", Vec::new());
-        assert_eq!(disk_name(&document, 254, 0), "254:0");
-        document.device = Some(seekscope_run::DeviceFacts {
+        assert_eq!(disk_name(None, 254, 0), "254:0");
+        let device = DeviceFacts {
             device: "254:1".into(),
             disk: Some("vda".into()),
             disk_device: Some("254:0".into()),
-            ..seekscope_run::DeviceFacts::default()
-        });
-        assert_eq!(disk_name(&document, 254, 0), "vda (254:0)");
-        assert_eq!(disk_name(&document, 8, 0), "8:0");
+            ..DeviceFacts::default()
+        };
+        assert_eq!(disk_name(Some(&device), 254, 0), "vda (254:0)");
+        assert_eq!(disk_name(Some(&device), 8, 0), "8:0");
     }
 
     #[test]

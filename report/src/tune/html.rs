@@ -4,12 +4,13 @@ use seekscope_doctor::wording::capitalised;
 use seekscope_run::{RunDocument, TuneRecord};
 
 use super::exports::{change, undo};
+use super::reading::same_in_all_runs;
 use super::runs::TRIALS_SHOWN;
 use super::{convergence, duels, forest, importance, pair, response, runs, sentences, tables};
 use crate::page::html::report;
 use crate::page::{Block, Data, Folded, OutcomeLine, Page, Section, disk_and_server};
 
-/// Most response slices in a page.
+/// The most response slices in a page.
 const SLICES_DRAWN: usize = 32;
 
 const SQL: &str = "SELECT purpose, arm, status, count(*) AS runs, avg(value) AS mean, \
@@ -115,7 +116,9 @@ fn which_knobs(record: &TuneRecord) -> Section {
 
 fn responses(record: &TuneRecord) -> Section {
     let mut slices = Vec::new();
-    for (index, slice) in record.slices.iter().take(SLICES_DRAWN).enumerate() {
+    let varies = same_in_all_runs(record).is_none();
+    let drawn = record.slices.iter().filter(|_| varies);
+    for (index, slice) in drawn.take(SLICES_DRAWN).enumerate() {
         let numbers = tables::slice(slice).map(Block::Table);
         let summary = format!("Numbers of {}", slice.knob);
         slices.push(Block::Group(Block::some([
@@ -123,7 +126,7 @@ fn responses(record: &TuneRecord) -> Section {
             numbers.map(|numbers| Folded::closed(summary, vec![numbers])),
         ])));
     }
-    let pair = record.heat_map.as_ref().map(|map| {
+    let pair = record.heat_map.as_ref().filter(|_| varies).map(|map| {
         let numbers = tables::heat_map(map).map(Block::Table);
         let blocks = Block::some([
             pair::figure(record, map),

@@ -3,7 +3,7 @@
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{KnobImportance, Share};
 
-use super::reading::labelled;
+use super::reading::{importance_told, labelled};
 use super::sentences::SEARCH_GUIDES;
 use crate::escape::visible;
 use crate::html::charts::{BarChart, Line, Scale};
@@ -13,7 +13,7 @@ const KNOBS_DRAWN: usize = 24;
 
 /// Returns the figure; `None` if nothing is known of any knob.
 pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
-    let knobs = &record.importance.as_ref()?.knobs;
+    let knobs = &importance_told(record)?.knobs;
     let told = knobs.iter().filter(|knob| knob.distinguishable);
     let untold = knobs.iter().filter(|knob| !knob.distinguishable);
     let shown: Vec<&KnobImportance> = told.chain(untold).take(KNOBS_DRAWN).collect();
@@ -35,7 +35,7 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
         let nothing = if knob.distinguishable {
             ""
         } else {
-            " (not told from nothing)"
+            " (indistinguishable from no effect)"
         };
         visible(&format!("{}{nothing}", labelled(record, &knob.knob)))
     };

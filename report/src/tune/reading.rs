@@ -1,7 +1,9 @@
 //! Interprets a record: which arm was recommended, which duel decides about it, which knobs are dangerous.
 
 use seekscope_run::TuneRecord;
-use seekscope_run::tune::{KnobValues, TrialPurpose, TuneDuel, TuneTrial, TuneVerdict, TunedKnob};
+use seekscope_run::tune::{
+    Importance, KnobValues, TrialPurpose, TuneDuel, TuneTrial, TuneVerdict, TunedKnob,
+};
 
 /// The arm of the settings found at the start.
 pub(super) const BASELINE: &str = "baseline";
@@ -15,6 +17,24 @@ pub(super) const DURABILITY: &str = "[DURABILITY]";
 /// Returns the value, unless a figure cannot show it: differences of larger ones would overflow.
 pub(super) fn drawable(value: f64) -> Option<f64> {
     (value.is_finite() && value.abs() < 1e100).then_some(value)
+}
+
+/// Returns the metric's value and the number of runs, if all runs that gave a figure gave the same one, whatever was set.
+pub(super) fn same_in_all_runs(record: &TuneRecord) -> Option<(f64, u64)> {
+    let mut values = record.trials.iter().filter_map(|trial| trial.value);
+    let first = values.clone().next()?;
+    let is_searched = (record.trials.iter())
+        .any(|trial| trial.purpose == TrialPurpose::Search && trial.value.is_some());
+    (is_searched && values.all(|value| value == first)).then(|| {
+        let runs = record.trials.iter().filter(|trial| trial.value.is_some());
+        (first, runs.count() as u64)
+    })
+}
+
+/// Returns how much each knob matters. Earlier versions also recorded it for a metric that never changed.
+pub(super) fn importance_told(record: &TuneRecord) -> Option<&Importance> {
+    let importance = record.importance.as_ref();
+    importance.filter(|_| same_in_all_runs(record).is_none())
 }
 
 /// Returns the knob with that name, if it was tuned.

@@ -8,7 +8,8 @@ use seekscope_run::{Outcome, RunDocument, TuneRecord, TuneTrial};
 
 use super::reading::{
     BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
-    is_durability, is_told, labelled, metric_text, told_ratio, unit_text, verdict,
+    is_durability, is_told, labelled, metric_text, same_in_all_runs, told_ratio, unit_text,
+    verdict,
 };
 use crate::numbers::{counted, format_number, format_rate, format_share};
 
@@ -23,6 +24,12 @@ pub(super) const SEARCH_GUIDES: &str = "Figures of the search guide, and only th
 
 /// Describes the session in one sentence.
 pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
+    if let Some((value, runs)) = same_in_all_runs(record) {
+        return format!(
+            "the metric was {value} in all {}: nothing that was varied reaches it, or the command does not measure the server",
+            self::runs(runs)
+        );
+    }
     let Some(duel) = deciding_duel(record) else {
         return without_duel(document, record);
     };
@@ -180,6 +187,9 @@ pub(super) fn durability(record: &TuneRecord) -> Option<String> {
 
 /// Says what the search expected of its best setting; nothing if none of its figures is shown.
 pub(super) fn expected(record: &TuneRecord) -> Option<String> {
+    if same_in_all_runs(record).is_some() {
+        return None;
+    }
     let Some(Expected { value, low, high }) = record.expected else {
         let guessed = record.importance.is_some() || !record.duels.is_empty();
         return guessed.then(|| SEARCH_GUIDES.into());
@@ -218,6 +228,12 @@ fn detectable_gain(noise: &TuneNoise) -> Option<f64> {
 
 /// Describes noise and drift of the settings found at the start.
 pub(super) fn noise(noise: &TuneNoise) -> String {
+    if noise.runs >= 2 && noise.coefficient_of_variation < 1e-9 {
+        return format!(
+            "{} of the settings found at the start gave the same figure.",
+            runs(noise.runs)
+        );
+    }
     let mut said = format!(
         "{} of the settings found at the start: a run differs from the mean by {} (coefficient of \
          variation), a pair's ratio by {}{}.",
@@ -277,7 +293,7 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
     })
 }
 
-/// Is it the best setting that is recommended, with the knobs that the minimal change leaves out?
+/// Returns whether it is the best setting that is recommended, with the knobs that the minimal change leaves out.
 fn recommends_best(record: &TuneRecord, minimal: &MinimalChange) -> bool {
     record.recommended == record.best && record.best != minimal.values
 }

@@ -9,7 +9,7 @@ use seekscope_run::tune::{
 };
 use serde::Serialize;
 
-use super::reading::{deciding_duel, ratio, verdict};
+use super::reading::{deciding_duel, importance_told, ratio, same_in_all_runs, verdict};
 
 /// The result of a session. Unknown values are null; figures of the metric are in its own unit.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -25,6 +25,9 @@ pub struct TuneSummary<'a> {
     /// Number of runs, failed ones included.
     trials: usize,
     failed: usize,
+    /// The metric's value if every run that gave a figure gave this one, whatever was set: nothing that was varied reaches
+    /// it, or the command does not measure the server; null: it varied.
+    same_in_all_runs: Option<f64>,
     /// The search's best setting; empty if there is none.
     best: &'a KnobValues,
     /// The minimal change if it held, else the best, else empty: change nothing.
@@ -114,7 +117,7 @@ impl<'a> TuneSummary<'a> {
         let failed = (record.trials.iter())
             .filter(|trial| trial.status == TrialStatus::Failed)
             .count();
-        let importance = record.importance.as_ref();
+        let importance = importance_told(record);
         Self {
             workload: &record.workload,
             metric: &record.metric,
@@ -124,6 +127,7 @@ impl<'a> TuneSummary<'a> {
             seed: record.seed,
             trials: record.trials.len(),
             failed,
+            same_in_all_runs: same_in_all_runs(record).map(|(value, _)| value),
             best: &record.best,
             recommended: &record.recommended,
             baseline,

@@ -3,7 +3,7 @@
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{HeatMap, KnobImportance, Share, Slice};
 
-use super::reading::{knob, labelled};
+use super::reading::{importance_told, knob, labelled};
 use crate::numbers::{format_rate, format_share};
 use crate::table::{Cell, Table};
 
@@ -84,7 +84,7 @@ pub(super) fn left_out(record: &TuneRecord) -> Option<Table> {
 
 /// Returns the share of the variance of each knob, and of pairs of knobs.
 pub(super) fn importance(record: &TuneRecord) -> Option<Table> {
-    let importance = record.importance.as_ref()?;
+    let importance = importance_told(record)?;
     let mut table = Table::new(
         1,
         &[
@@ -114,7 +114,7 @@ pub(super) fn importance(record: &TuneRecord) -> Option<Table> {
         .filter(|knob| !knob.distinguishable)
         .peekable();
     if nothing.peek().is_some() {
-        table.group("not told from nothing");
+        table.group("indistinguishable from no effect");
         nothing.for_each(|knob| table.row(row(knob)));
     }
     if !importance.pairs.is_empty() {

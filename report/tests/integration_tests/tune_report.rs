@@ -42,6 +42,31 @@ fn joined(text: &str) -> String {
 }
 
 #[test]
+fn a_metric_that_never_changes_is_told_and_says_nothing_of_knobs() {
+    let document = changed(|record| {
+        for trial in &mut record.trials {
+            trial.value = trial.value.map(|_| 42.0);
+        }
+    });
+    let record = document.tune.as_ref().unwrap();
+    let runs = record.trials.iter().filter(|trial| trial.value.is_some());
+    let expected = format!(
+        "the metric was 42 in all {} runs: nothing that was varied reaches it, or the command does not measure the \
+         server",
+        runs.count()
+    );
+    assert_eq!(first_line(&document), expected);
+    let text = terminal(&document, 200);
+    assert!(!text.contains("two together, beyond"), "{text}");
+    assert!(!text.contains("The search expected"), "{text}");
+    assert!(!html(&document).contains("id=\"tune-importance\""));
+    let summary = summary(record);
+    assert_eq!(summary["same_in_all_runs"], 42.0);
+    assert_eq!(summary["importance"], serde_json::json!([]));
+    assert_eq!(summary["interactions"], serde_json::json!([]));
+}
+
+#[test]
 fn hostile_text_stays_text() {
     let document = session(RUNS, true);
     let page = html(&document);
@@ -235,7 +260,7 @@ fn the_terminal_tells_duels_change_importance_time_and_undo() {
         "-1.2 % per hour. 24 pairs are likely to show a gain of 3.1 % or more",
         "commit_interval [DURABILITY] 100 500 mongod.conf",
         "gives each less than 1 %: compressor.",
-        "not told from nothing compressor",
+        "indistinguishable from no effect compressor",
         "failed the server did not start within 60 s 4",
         "measuring, with warm-up 26.7 min 62.0 %",
         "Undo: mongod.conf: storage: journal: commitIntervalMs: 100",
@@ -371,7 +396,12 @@ fn duels_importance_slices_and_pairs_are_drawn() {
     assert_eq!(known(line(&duels, "a pair")), 4 * BLOCKS as usize);
     let bars = chart(&page, "bars", "tune-importance");
     let groups = bars["groups"].as_array().unwrap();
-    let untold = |group: &&Value| group.as_str().unwrap().ends_with("(not told from nothing)");
+    let untold = |group: &&Value| {
+        group
+            .as_str()
+            .unwrap()
+            .ends_with("(indistinguishable from no effect)")
+    };
     assert_eq!((groups.len(), groups.iter().filter(untold).count()), (4, 1));
     assert_eq!(bars["series"][1]["intervals"].as_array().unwrap().len(), 4);
     let trigger = chart(&page, "lines", "tune-slice-0");
@@ -394,7 +424,7 @@ fn duels_importance_slices_and_pairs_are_drawn() {
     assert_eq!(page.matches("<summary>").count(), 1 + 3 + 1 + 1);
 }
 
-/// On a logarithmic axis zero would lie infinitely far below.
+/// On a logarithmic axis, zero would lie infinitely far below.
 #[test]
 fn a_band_stays_on_a_logarithmic_axis() {
     let document = changed(|record| {

@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use mongodb::bson::Document;
+use seekscope_run::Untold;
 use seekscope_run::document::Limitation;
 use tokio::time::{Instant, timeout};
 
 use super::rights;
-use crate::server::{Server, ServerError, milliseconds, not_authorised};
+use crate::server::{Server, ServerError, lacking, milliseconds, not_authorised};
 
 /// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the answer takes
 /// time to arrive, and a server that hangs does not check the limit.
 const COMMAND_LIMIT: Duration = Duration::from_secs(2);
 const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
 
-const LATE_ROUTER: &str = "see whether all shards and config servers answer, for which a mongos waits; else ask again \
-                           when they have less to do";
+const LATE_ROUTER: &str = "check that all shards and config servers answer, because a mongos waits \
+                           for them; if they do, try again when they are less busy";
 
 /// Asks one server and records what it would not answer.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(super) struct Asker {
     /// Whether it asks a router, which has others answer.
     pub(super) is_of_router: bool,
     pub(super) missing: Vec<Limitation>,
+    /// What of that is missing because a login or a right is.
+    pub(super) untold: Vec<Untold>,
     /// Commands sent so far.
     pub(super) commands: u64,
 }
@@ -40,7 +43,7 @@ pub(super) enum NoAnswer {
     Refused(ServerError),
     #[error("{command} was not answered in time")]
     Late { command: String },
-    #[error("{command} was not asked: the time for questions was used up")]
+    #[error("{command} was not sent: the time allowed for commands was used up")]
     NoTime { command: String },
 }
 
@@ -78,6 +81,7 @@ impl Asker {
             deadline: Instant::now() + time,
             is_of_router: false,
             missing: Vec::new(),
+            untold: Vec::new(),
             commands: 0,
         }
     }
@@ -176,10 +180,19 @@ impl Asker {
 
     /// Records that something is missing, once.
     pub(super) fn note(&mut self, what: &str, why: &NoAnswer, remedy: String) {
-        let what = match &self.name {
-            Some(name) => format!("not known of {name}: {what}"),
+        let missing = match &self.name {
+            Some(name) => format!("not known for {name}: {what}"),
             None => format!("not known: {what}"),
         };
+        if self.missing.iter().any(|known| known.what == missing) {
+            return;
+        }
+        if let NoAnswer::NotAllowed { has_user, .. } = why {
+            self.untold.push(Untold {
+                what: what.into(),
+                lacking: lacking(*has_user),
+            });
+        }
         let remedy = match (why, self.is_of_router) {
             (
                 NoAnswer::NotAllowed {
@@ -188,21 +201,21 @@ impl Asker {
                 _,
             ) => rights::LOG_IN.into(),
             (why, true) if why.is_late() => LATE_ROUTER.into(),
-            (why, false) if why.is_late() => "ask again when the server has less to do".into(),
+            (why, false) if why.is_late() => "try again when the server is less busy".into(),
             _ => remedy,
         };
-        if self.missing.iter().all(|known| known.what != what) {
-            self.missing.push(Limitation {
-                what,
-                why: why.to_string(),
-                remedy,
-            });
-        }
+        self.missing.push(Limitation {
+            what: missing,
+            why: why.to_string(),
+            remedy,
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::Lacking;
+
     use super::*;
 
     #[test]
@@ -234,5 +247,26 @@ mod tests {
                 .starts_with("the user may not run")
         );
         assert!(forbidden(false).to_string().ends_with("without a login"));
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_noted_once_with_what_is_missing() {
+        let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
+        let mut asker = Asker::new(&server, None, ANSWER_LIMIT);
+        let refused = NoAnswer::NotAllowed {
+            command: "getParameter".into(),
+            has_user: false,
+        };
+        let late = NoAnswer::Late {
+            command: "top".into(),
+        };
+        asker.note("its parameters", &refused, String::new());
+        asker.note("its parameters", &refused, String::new());
+        asker.note("how busy collections are", &late, String::new());
+        let untold = Untold {
+            what: "its parameters".into(),
+            lacking: Lacking::Login,
+        };
+        assert_eq!((asker.missing.len(), asker.untold), (2, vec![untold]));
     }
 }

@@ -292,7 +292,7 @@ fn check_one_set(given: &Server, seeds: &[FoundMember]) -> Result<(), ServerErro
             "it names members of several replica sets: {}",
             of_sets.join(", ")
         ),
-        remedy: "name members of one set, or the mongos of the cluster that they are shards of"
+        remedy: "name members of one set only, or the mongos of the cluster whose shards they are"
             .into(),
     })
 }
@@ -383,7 +383,10 @@ mod tests {
             assert_eq!(names, ["away", "right"]);
             for (seed, words) in [
                 (wrong(), "belongs to the replica set rs1, not to rs0"),
-                (alone(), "belongs to no replica set, and rs0 was asked for"),
+                (
+                    alone(),
+                    "does not belong to a replica set, and the connection string names rs0",
+                ),
             ] {
                 let error = of_named_set(&given, vec![away(), seed]).unwrap_err();
                 assert!(matches!(error, ServerError::Unsuitable { .. }), "{error}");

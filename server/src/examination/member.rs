@@ -98,7 +98,7 @@ impl Member {
                 self.hello = hello;
             }
             Err(error) => {
-                let what = "what the server is to its replica set";
+                let what = "the server's role in its replica set";
                 asker.note(what, &error, rights::remedy("hello"));
                 return Vec::new();
             }
@@ -307,10 +307,14 @@ impl Member {
         let mut record = self.record;
         record.operations = self.looks.seen();
         record.operation_looks = self.looks.count();
+        record.fsync_lock_looks = self.looks.fsync_lock_count();
         record.collections_left_out = self.collections.left_out;
         record.collections = self.collections.into_facts();
         match self.asker {
-            Some(asker) => (record, asker.missing, asker.commands),
+            Some(asker) => {
+                record.untold = asker.untold;
+                (record, asker.missing, asker.commands)
+            }
             None => (record, Vec::new(), 0),
         }
     }

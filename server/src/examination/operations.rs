@@ -50,8 +50,9 @@ const INITIAL_SYNC: &str = "initial sync";
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     seen: HashMap<Alike, OperationSeen>,
-    /// Samples that were answered.
+    /// Samples that were answered, and those of them in which `db.fsyncLock()` was in force.
     count: u32,
+    fsync_lock_count: u32,
     is_refused: bool,
     /// `None` where the server's time is not known, so that the lines of its log cannot be told apart.
     begin: Option<logged::Begin>,
@@ -108,13 +109,16 @@ impl Looks {
                 self.is_refused =
                     matches!(error, NoAnswer::NotAllowed { .. }) || error.is_unknown();
                 let remedy = rights::remedy("currentOp");
-                asker.note("what the server is doing", &error, remedy);
+                asker.note("which operations the server is running", &error, remedy);
             }
         }
     }
 
     fn add(&mut self, reply: &Document, now: Instant) {
         self.count = self.count.saturating_add(1);
+        // Beside the operations: the thread that holds the lock looks like one that has nothing to do.
+        let is_locked = reply.get_bool("fsyncLock").unwrap_or(false);
+        self.fsync_lock_count += u32::from(is_locked);
         let running = reply.get_array("inprog").into_iter().flatten();
         let running = running.take(OPERATIONS_MAX).filter_map(Bson::as_document);
         let mut running_now: HashMap<Alike, (u32, bool)> = HashMap::new();
@@ -202,6 +206,11 @@ impl Looks {
         self.count
     }
 
+    /// Returns the number of samples in which `db.fsyncLock()` kept all writes out; `None` without any.
+    pub(super) fn fsync_lock_count(&self) -> Option<u32> {
+        (self.fsync_lock_count > 0).then_some(self.fsync_lock_count)
+    }
+
     /// Returns what was seen, the longest first.
     pub(super) fn seen(&self) -> Vec<OperationSeen> {
         let mut seen: Vec<OperationSeen> = self.seen.values().cloned().collect();
@@ -230,8 +239,8 @@ fn longest_us(seen: &OperationSeen) -> u64 {
     seen.running_us.max(logged_us)
 }
 
-/// Is it the server's thread that deletes documents that have expired? It is listed as active while it does, and mongod
-/// 4.4 says neither of which collection nor for how long.
+/// Returns whether it is the server's thread that deletes documents that have expired. It is listed as active while it
+/// does, and mongod 4.4 says neither of which collection nor for how long.
 fn deletes_expired(operation: &Document) -> bool {
     let name = operation.get_str("desc");
     name.is_ok_and(|name| name == OperationSeen::TTL_MONITOR)
@@ -324,7 +333,7 @@ fn is_unacknowledged(operation: &Document, default: DefaultWriteConcern) -> bool
     by_others && has_written && holds_none && !is_waiting(operation)
 }
 
-/// Does a write with this `w` wait for other members?
+/// Returns whether a write with this `w` waits for other members.
 fn is_by_others(by: &Bson) -> bool {
     by.as_str().is_some() || number(by).is_some_and(|members| members > 1)
 }

@@ -9,7 +9,6 @@ use mongodb::bson::doc;
 use super::asking::{Asker, NoAnswer};
 use super::collections::{Top, top};
 use super::listing::{Scope, list};
-use super::rights;
 use crate::data_files::Unnamed;
 use crate::namespace::Namespace;
 use crate::replies::{self, TableUse};
@@ -45,8 +44,7 @@ impl TableQuestions {
         let mut unknown = list(&mut self.asker, Scope::All, false).await;
         if let Some(refused) = self.asker.missing.first() {
             self.unnamed.why.get_or_insert(refused.why.clone());
-            let remedy = &refused.remedy;
-            self.unnamed.is_refused |= remedy.starts_with("grant") || remedy == rights::LOG_IN;
+            self.unnamed.is_refused |= !self.asker.untold.is_empty();
         }
         unknown.retain(|namespace| !known.contains(&namespace.to_string()));
         if unknown.len() <= COLLECTIONS_ASKED_MAX {
@@ -95,8 +93,8 @@ impl TableQuestions {
         self.unnamed.collections += count;
         self.unnamed.why.get_or_insert_with(|| {
             format!(
-                "the server has very many, and is asked about {COLLECTIONS_ASKED_MAX} of them at a time, for {} s at \
-                 most",
+                "the server has very many collections, and is asked about at most \
+                 {COLLECTIONS_ASKED_MAX} of them at a time, for at most {} s",
                 TIME.as_secs()
             )
         });

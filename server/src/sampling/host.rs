@@ -7,6 +7,7 @@ use seekscope_run::pressure_totals;
 
 use super::Rows;
 use super::cgroup::GroupCounters;
+use super::run_delay::RunDelay;
 use crate::process::{ProcFs, ProcessIdentity, ticks_to_ns};
 
 /// `/proc/diskstats` counts sectors of this size, whatever the disk's own sector size.
@@ -75,6 +76,7 @@ pub(super) struct HostCounters {
     process: Option<ProcessIdentity>,
     device: Option<String>,
     group: GroupCounters,
+    run_delay: RunDelay,
 }
 
 impl HostCounters {
@@ -83,11 +85,12 @@ impl HostCounters {
             process: pid.and_then(|pid| proc_fs.identity(pid).ok()),
             device: device.map(String::from),
             group: GroupCounters::find(proc_fs, pid),
+            run_delay: RunDelay::default(),
             proc_fs: proc_fs.clone(),
         }
     }
 
-    pub(super) fn read(&self, rows: &mut Rows) {
+    pub(super) fn read(&mut self, rows: &mut Rows) {
         // Another process may have been given the number of one that ended.
         let process = self.process.as_ref();
         let alive = process.and_then(|p| Some((p.pid, self.proc_fs.cpu_ns_of(p)?)));
@@ -118,9 +121,12 @@ impl HostCounters {
     }
 
     /// Reads the process's counters. Anyone may read CPU time; only the process's user and root may read I/O.
-    fn read_process(&self, pid: u32, cpu_ns: u64, rows: &mut Rows) {
+    fn read_process(&mut self, pid: u32, cpu_ns: u64, rows: &mut Rows) {
         rows.push("process", "cpu_ns", cpu_ns as f64);
         rows.count("process", "rss_bytes", self.proc_fs.rss_bytes(pid));
+        if let Some(ns) = self.run_delay.read(&self.proc_fs, pid) {
+            rows.push("process", "run_delay_ns", ns as f64);
+        }
         if let Ok(io) = self.proc_fs.io_and(pid, cpu_ns) {
             for (name, value) in [
                 ("read_calls", io.read_calls),
@@ -189,6 +195,7 @@ mod tests {
             "7/status",
             "Name:\tmongod\nVmHWM:\t  9000 kB\nVmRSS:\t    2048 kB\n",
         );
+        write("7/task/7/schedstat", "900 40 3\n");
         write(
             "diskstats",
             "8 1 sda1 9 9 9\n 254 0 vda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n x\n254\n",
@@ -203,14 +210,15 @@ mod tests {
             "cpu  100 20 30 4000 50 6 7 8 90 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n",
         );
         let read = |device: &str| {
-            let host = HostCounters::new(&ProcFs::at(root.path()), Some(7), Some(device));
+            let mut host = HostCounters::new(&ProcFs::at(root.path()), Some(7), Some(device));
             let mut rows = Rows::now();
             host.read(&mut rows);
             (rows, host)
         };
-        let (rows, host) = read("254:0");
+        let (rows, mut host) = read("254:0");
         assert_eq!(value(&rows, "process", "rss_bytes"), Some(2048.0 * 1024.0));
         assert_eq!(value(&rows, "process", "cpu_ns"), Some(2e9));
+        assert_eq!(value(&rows, "process", "run_delay_ns"), Some(0.0));
         assert_eq!(
             value(&rows, "process", "read_bytes"),
             None,

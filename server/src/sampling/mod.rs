@@ -6,6 +6,7 @@ mod cgroup;
 mod group_memory;
 mod host;
 mod processors;
+mod run_delay;
 pub(crate) mod server_status;
 
 pub use group_memory::GroupMemory;
@@ -75,7 +76,7 @@ impl Sampler {
     /// arrives later is included in a later sample.
     pub async fn sample(&mut self) -> Vec<CounterSample> {
         let mut rows = Rows::now();
-        if let Some(host) = &self.host {
+        if let Some(host) = &mut self.host {
             host.read(&mut rows);
         }
         if let Some(status) = &mut self.status {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mongodb::error::{ErrorKind, WriteFailure};
-use seekscope_run::Kinded;
+use seekscope_run::{Kinded, Lacking};
 
 use super::Server;
 use crate::driver_error::plain;
@@ -18,6 +18,8 @@ const WRITE_CONCERN_FAILED: i32 = 64;
 /// ShutdownInProgress, PrimarySteppedDown, NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange,
 /// NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary.
 const ROLE_LOST: [i32; 7] = [91, 189, 10_107, 11_600, 11_602, 13_435, 13_436];
+/// NotWritablePrimary, NotPrimaryNoSecondaryOk: a member that is at work says so as well, if it is not the one to ask.
+const NOT_PRIMARY: [i32; 2] = [10_107, 13_435];
 /// What a mongos says whose shard is away: HostUnreachable, HostNotFound, NetworkTimeout,
 /// FailedToSatisfyReadPreference, NetworkInterfaceExceededTimeLimit, SocketException.
 const SHARD_LOST: [i32; 6] = [6, 7, 89, 133, 202, 9001];
@@ -72,6 +74,15 @@ pub enum ServerError {
         command: String,
         why: String,
     },
+    /// It has been a secondary all the time, so nothing is wrong with it.
+    #[error("{uri} is a secondary of {set}, which takes no {command}; {}", .primary.as_ref().map_or_else(
+        || "name the whole set".into(), |primary| format!("its primary is {primary}: name that or the whole set")))]
+    Secondary {
+        uri: String,
+        command: String,
+        set: String,
+        primary: Option<String>,
+    },
     #[error(
         "too few members of the set acknowledged {command} on {uri} in time; see with rs.status() which of them are \
          down or far behind, and go on when they are back"
@@ -101,6 +112,14 @@ pub(crate) fn not_authorised(command: &str, has_user: bool) -> String {
     match has_user {
         true => format!("the user may not run {command}"),
         false => format!("nobody may run {command} without a login"),
+    }
+}
+
+/// Returns what is missing where a command was refused so.
+pub(crate) fn lacking(has_user: bool) -> Lacking {
+    match has_user {
+        true => Lacking::Right,
+        false => Lacking::Login,
     }
 }
 
@@ -154,7 +173,19 @@ impl Server {
                 ServerError::TimeOver { uri, command, why }
             }
             ErrorKind::Command(e) if ROLE_LOST.contains(&e.code) => {
-                ServerError::RoleLost { uri, command, why }
+                match self.secondary().filter(|_| NOT_PRIMARY.contains(&e.code)) {
+                    Some(Hello {
+                        set: Some(set),
+                        primary,
+                        ..
+                    }) => ServerError::Secondary {
+                        uri,
+                        command,
+                        set,
+                        primary,
+                    },
+                    _ => ServerError::RoleLost { uri, command, why },
+                }
             }
             kind if has_lost_shard(kind) => ServerError::Unreachable {
                 uri,
@@ -181,6 +212,12 @@ impl Server {
             ErrorKind::Io(_) => broken_off(uri, &command, &why),
             _ => ServerError::Failed { uri, command, why },
         }
+    }
+
+    /// Returns what the one server that is talked to said of itself, if that was always that it is a secondary.
+    fn secondary(&self) -> Option<Hello> {
+        let sightings = &self.connecting.sightings;
+        self.is_direct().then(|| sightings.only_secondary())?
     }
 
     /// Returns whether the connection string names a user.

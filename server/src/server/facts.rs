@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use seekscope_run::{TargetFacts, document::Limitation};
+use seekscope_run::{Lacking, TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
-use super::{ANSWER_LIMIT, Server, ServerError, not_authorised};
+use super::{ANSWER_LIMIT, Server, ServerError, lacking, not_authorised};
 use crate::examination::rights;
 use crate::process::{ProcFs, ProcessError};
 use crate::sampling::server_status;
@@ -18,11 +18,13 @@ use crate::{replies, tcp_listener};
 const LOCATING_LIMIT: Duration = Duration::from_secs(2);
 
 /// What a server says about itself, and what it would not say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerFacts {
     pub target: TargetFacts,
     /// One limitation for each fact that the user may not see or the server does not offer.
     pub missing: Vec<Limitation>,
+    /// What it wants before it tells more; `None` if it refused nothing.
+    pub lacking: Option<Lacking>,
 }
 
 impl Server {
@@ -64,17 +66,17 @@ impl Server {
 
     /// Returns what the server itself says, and the number that its process has for itself.
     async fn told_facts(&self) -> (ServerFacts, Option<u32>) {
-        let mut missing = Vec::new();
+        let mut facts = ServerFacts::default();
         let what = "the server's version";
-        let build = self.ask(doc! { "buildInfo": 1 }, what, &mut missing).await;
+        let build = self.ask(doc! { "buildInfo": 1 }, what, &mut facts).await;
         let what = "the configured data directory";
         let options = doc! { "getCmdLineOpts": 1 };
-        let options = self.ask(options, what, &mut missing).await;
-        let what = "the server's own status (cache size, process number)";
-        let status = self.ask(server_status::command(), what, &mut missing).await;
-        let target = self.target_facts(&build, &options, &status);
+        let options = self.ask(options, what, &mut facts).await;
+        let what = "the server's own status (cache size, process ID)";
+        let status = self.ask(server_status::command(), what, &mut facts).await;
+        facts.target = self.target_facts(&build, &options, &status);
         let pid = self.told_pid(&status).await;
-        (ServerFacts { target, missing }, pid)
+        (facts, pid)
     }
 
     /// Returns the number that the named server's process has for itself, if it says so. `status`: its answer to
@@ -126,10 +128,10 @@ impl Server {
     ) -> Result<(), Limitation> {
         let pid = self.local_process(proc_fs).await?;
         if let Some(why) = other_number(pid, told, proc_fs) {
-            let remedy = "run seekscope on the server's host; if the server runs in a container, name its process \
-                          with --pid";
+            let remedy = "run seekscope on the server's host; if the server runs in a container, name \
+                          its process with --pid";
             return Err(process_unknown(
-                format!("process {pid} takes its connections, but {why}"),
+                format!("process {pid} accepts its connections, but {why}"),
                 remedy,
             ));
         }
@@ -137,14 +139,12 @@ impl Server {
         Ok(())
     }
 
-    async fn ask(&self, command: Document, what: &str, missing: &mut Vec<Limitation>) -> Document {
+    async fn ask(&self, command: Document, what: &str, facts: &mut ServerFacts) -> Document {
         match self.command_in_time("admin", command).await {
             Ok(reply) => reply,
             Err(error) => {
                 let remedy = match &error {
-                    ServerError::TimeOver { .. } => {
-                        "ask again when the server has less to do".into()
-                    }
+                    ServerError::TimeOver { .. } => "try again when the server is less busy".into(),
                     ServerError::NotAuthorised {
                         command, has_user, ..
                     } => rights::grant(command, *has_user),
@@ -153,10 +153,13 @@ impl Server {
                 let why = match error {
                     ServerError::NotAuthorised {
                         command, has_user, ..
-                    } => not_authorised(&command, has_user),
+                    } => {
+                        facts.lacking = Some(lacking(has_user));
+                        not_authorised(&command, has_user)
+                    }
                     other => other.to_string(),
                 };
-                missing.push(Limitation {
+                facts.missing.push(Limitation {
                     what: format!("{what} is not known"),
                     why,
                     remedy,
@@ -180,7 +183,7 @@ impl Server {
         match timeout(LOCATING_LIMIT, found).await {
             Ok(Ok(found)) => found,
             _ => Err(process_unknown(
-                "looking up its name and the processes of this host took too long".into(),
+                "resolving its name and searching the processes of this host took too long".into(),
                 "name the process with --pid",
             )),
         }
@@ -211,7 +214,7 @@ fn misfit(pid: u32, told: Option<u32>, proc_fs: &ProcFs) -> Option<String> {
     let no_files = || {
         let is_visible = proc_fs.exe(pid).is_ok();
         (is_visible && proc_fs.dbpath(pid).is_none())
-            .then(|| format!("it runs {name}, which has no files of WiredTiger open"))
+            .then(|| format!("it runs {name}, which has no WiredTiger files open"))
     };
     other_number(pid, told, proc_fs).or_else(no_files)
 }
@@ -221,7 +224,8 @@ fn misfit(pid: u32, told: Option<u32>, proc_fs: &ProcFs) -> Option<String> {
 fn other_number(pid: u32, told: Option<u32>, proc_fs: &ProcFs) -> Option<String> {
     let (told, own) = (told?, proc_fs.own_pid(pid).ok()?);
     let name = proc_fs.exe_name(pid).ok()?;
-    (told != own).then(|| format!("it runs {name}, and the server says that it is process {told}"))
+    (told != own)
+        .then(|| format!("it runs {name}, and the server reports that it is process {told}"))
 }
 
 fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, Limitation> {
@@ -246,10 +250,10 @@ fn known_process(found: Result<Option<u32>, ProcessError>, what: &str) -> Result
     match found {
         Ok(Some(pid)) => Ok(pid),
         Ok(None) => Err(process_unknown(
-            format!("no process seen from here listens on {what}"),
+            format!("no process visible from here listens on {what}"),
             "if the server runs in a container, name its process with --pid",
         )),
-        Err(error) => Err(process_unknown(error.to_string(), "run as root")),
+        Err(error) => Err(process_unknown(error.to_string(), "run seekscope as root")),
     }
 }
 
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(misfit(70, None), "");
         let init = misfit(1, Some(1));
         assert!(
-            init.contains("runs init") && init.contains("no files"),
+            init.contains("runs init") && init.contains("no WiredTiger files"),
             "{init}"
         );
         let other = misfit(80, Some(1));

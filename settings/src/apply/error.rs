@@ -5,7 +5,6 @@ use seekscope_server::ServerError;
 
 use crate::host_files::HostFileError;
 use crate::originals::OriginalsError;
-use crate::reign::PrimaryChanged;
 use crate::script::ScriptError;
 
 /// Why a setting was not applied, or cannot be.
@@ -53,8 +52,6 @@ pub enum ApplyError {
     #[error("the set has no primary: {why}")]
     NoPrimary { why: String },
     #[error(transparent)]
-    PrimaryChanged(#[from] PrimaryChanged),
-    #[error(transparent)]
     Originals(#[from] OriginalsError),
 }
 
@@ -72,7 +69,6 @@ impl Kinded for ApplyError {
     fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Server(error) => error.kind(),
-            Self::PrimaryChanged(changed) => changed.kind(),
             Self::DidNotComeBack { .. }
             | Self::DoesNotRestart { .. }
             | Self::NotSpared { .. }

@@ -119,6 +119,18 @@ fn knobs_that_are_not_told_from_nothing_go_back_whatever_they_seem_to_gain() {
 /// The analysis after `runs` runs of random settings of `knobs` knobs, of which the first makes a gain of
 /// `gain` from end to end, with noise of 5 %.
 fn after(knobs: usize, runs: usize, gain: f64, seed: u64) -> Analysis {
+    after_scores(knobs, runs, seed, |level, rng| {
+        gain * level + 0.05 * rng.normal()
+    })
+}
+
+/// The same after runs whose logarithms are what `score` makes of the first knob's level.
+fn after_scores(
+    knobs: usize,
+    runs: usize,
+    seed: u64,
+    mut score: impl FnMut(f64, &mut SplitMix64) -> f64,
+) -> Analysis {
     let range = Range::Float {
         low: 0.0,
         high: 1.0,
@@ -131,13 +143,26 @@ fn after(knobs: usize, runs: usize, gain: f64, seed: u64) -> Analysis {
     for _ in 0..runs {
         let point: Vec<f64> = (0..knobs).map(|_| rng.unit_f64()).collect();
         let levels = space.levels_at(&point);
-        let value = (gain * levels[0] + 0.05 * rng.normal()).exp();
+        let value = score(levels[0], &mut rng).exp();
         history.trials.push(Trial {
             configuration: space.configuration(&levels),
             outcome: Outcome::Measured { value, noise: 1.0 },
         });
     }
     optimiser.analyse(&history).unwrap()
+}
+
+/// Equal figures differ by rounding once they are logarithms.
+#[test]
+fn of_a_metric_that_never_changes_no_knob_is_important() {
+    for runs in [12, 25] {
+        let mut nth = 0;
+        let analysis = after_scores(5, runs, 3, |_, _| {
+            nth += 1;
+            42f64.ln() + if nth % 3 == 0 { 1e-15 } else { 0.0 }
+        });
+        assert_eq!(analysis.importance(1), None);
+    }
 }
 
 #[test]

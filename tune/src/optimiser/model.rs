@@ -5,10 +5,12 @@ use crate::gp::{Belief, Data, Hyper, Learner, Process, prior};
 use crate::space::Space;
 use seekscope_stats::normal_below;
 
-/// Most settings in a model; more would take seconds. The oldest mediocre ones are left out.
+/// The most settings in a model; more would take seconds. The oldest mediocre ones are left out.
 const SETTINGS_MAX: usize = 300;
 /// Prior feasibility of an unknown configuration, which is expected to work: +1 works, -1 fails.
 const FEASIBLE_EXPECTED: f64 = 0.6;
+/// Scores are logarithms; smaller deviations are rounding errors of equal figures.
+const SPREAD_MIN: f64 = 1e-6;
 
 /// See [`Model::foretells`] and [`Model::foretells_more_than`].
 const CHANCE: f64 = 2.0;
@@ -48,7 +50,7 @@ impl Model {
             .map(|s| (s.mean() - centre).powi(2))
             .sum::<f64>()
             / n;
-        let spread = variance.sqrt().max(1e-6);
+        let spread = variance.sqrt().max(SPREAD_MIN);
         let data = Data {
             kinds: space.features().iter().map(|(kind, _)| *kind).collect(),
             points: working.iter().map(|s| s.features.clone()).collect(),
@@ -119,6 +121,9 @@ impl Model {
     /// others alone, than it would if no knob did anything: for n such settings it seems to predict more than
     /// 2 / √n in at most one case of ten, with one knob as with five.
     pub(crate) fn foretells(&self) -> bool {
+        if self.spread <= SPREAD_MIN {
+            return false;
+        }
         let n = self.score.outcomes().len() as f64;
         // Standardised: their mean is zero, and without one of them it is off by its share.
         let of_mean = square(self.score.outcomes()) * (n / (n - 1.0)).powi(2);

@@ -93,7 +93,7 @@ impl Session {
             drift_per_hour: self.drift_per_hour(),
             duel_pairs: self.plan.duel_pairs as u64,
             detectable_gain: detectable_gain(pair_deviation, self.plan.duel_pairs)
-                .filter(|_| values.len() >= 2 * PAIRS_MIN),
+                .filter(|_| values.len() >= 2 * PAIRS_MIN && pair_deviation > 0.0),
         })
     }
 
@@ -117,7 +117,7 @@ impl Session {
     }
 }
 
-/// Returns the gain that the last look of a duel of so many pairs detects in four cases of five. Earlier looks
+/// Returns the gain that the last look of a duel of this many pairs detects in four cases of five. Earlier looks
 /// detect more and stop some: both are rare.
 fn detectable_gain(pair_deviation: f64, duel_pairs: usize) -> Option<f64> {
     let look = LOOKS.iter().find(|look| look.pairs == duel_pairs)?;

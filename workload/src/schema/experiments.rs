@@ -6,10 +6,14 @@
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{SchemaExperiment, SchemaShape};
 
+use super::filling::PARTS;
 use super::variant::{IndexOrder, Shape, Variant};
 
 /// Smallest factor between two ways that is worth a change of schema.
 const WORTH_THE_TROUBLE: f64 = 1.5;
+
+/// The rate of fewer samples is that of a few commands, each of which may be a late one.
+const SAMPLES_OF_PART_MIN: u64 = 100;
 
 /// Published: reading a year took 1.6 s with a document per sample, 0.3 s with one per month.
 const MONTHS_PUBLISHED: f64 = 1.6 / 0.3;
@@ -115,9 +119,35 @@ struct Figures<'a> {
     year_ns: f64,
     /// Upper quartile of the queries' times, ns.
     slow_year_ns: f64,
-    insert_per_s: f64,
+    /// `None` if too few were made to tell.
+    inserts: Option<Inserts>,
     /// Bytes of data files and indexes; `None` if not known.
     bytes: Option<f64>,
+}
+
+/// How fast samples were inserted, per second.
+#[derive(Debug, Clone, Copy)]
+struct Inserts {
+    /// In the last part of the load.
+    last: f64,
+    /// Quartiles of the parts of its second half.
+    slow: f64,
+    fast: f64,
+}
+
+impl Inserts {
+    fn of(shape: &SchemaShape) -> Option<Self> {
+        let (_, last) = first_and_last(shape)?;
+        let half = shape.insert_per_s.iter().skip(shape.insert_per_s.len() / 2);
+        let mut rates: Vec<f64> = half.map(|(_, per_s)| *per_s).collect();
+        rates.sort_by(f64::total_cmp);
+        let quarter = rates.len() / 4;
+        Some(Self {
+            last,
+            slow: *rates.get(quarter)?,
+            fast: *rates.get(rates.len().checked_sub(quarter + 1)?)?,
+        })
+    }
 }
 
 impl<'a> Figures<'a> {
@@ -126,7 +156,7 @@ impl<'a> Figures<'a> {
             shape,
             year_ns: year_ns(shape)?,
             slow_year_ns: upper_quartile(&shape.year_read_ns)?,
-            insert_per_s: first_and_last(shape)?.1,
+            inserts: Inserts::of(shape),
             bytes: disk_bytes(shape),
         })
     }
@@ -148,13 +178,9 @@ fn advice(measured: &[Figures<'_>]) -> Option<String> {
     let reader = measured
         .iter()
         .min_by(|a, b| a.year_ns.total_cmp(&b.year_ns))?;
-    let writer = measured
-        .iter()
-        .max_by(|a, b| a.insert_per_s.total_cmp(&b.insert_per_s))?;
     let reads_faster = base.year_ns / reader.year_ns;
     // Its slow queries must beat the other's usual one, or noise could have decided.
     let is_sure = reader.slow_year_ns < base.year_ns;
-    let inserts_faster = writer.insert_per_s / base.insert_per_s;
     let read_part = if reads_faster >= WORTH_THE_TROUBLE && is_sure {
         format!("store {}. {}", reader.title(), reading_reason(base, reader))
     } else {
@@ -168,17 +194,32 @@ fn advice(measured: &[Figures<'_>]) -> Option<String> {
             reader.title()
         )
     };
-    let write_part = if inserts_faster >= WORTH_THE_TROUBLE {
-        format!(
-            " If inserts matter more than reads: {}, which at the end of the load took {}/s instead of {}/s ({inserts_faster:.1} times).",
-            writer.title(),
-            count(writer.insert_per_s),
-            count(base.insert_per_s),
-        )
-    } else {
-        String::new()
+    Some(format!("{read_part}{}", writing(base, measured)))
+}
+
+/// Returns the way that takes inserts fastest, if it is faster beyond doubt, as a sentence; says so if too few were made to
+/// tell.
+fn writing(base: &Figures<'_>, measured: &[Figures<'_>]) -> String {
+    let known = measured.iter().filter_map(|f| Some((f, f.inserts?)));
+    let fastest = known.max_by(|(_, a), (_, b)| a.last.total_cmp(&b.last));
+    let Some((present, (writer, inserts))) = base.inserts.zip(fastest) else {
+        return format!(
+            " Which way takes inserts fastest is not said: too few were made for that, which takes {} samples in each tenth \
+             of the load.",
+            format_count(SAMPLES_OF_PART_MIN)
+        );
     };
-    Some(format!("{read_part}{write_part}"))
+    let faster = inserts.last / present.last;
+    // Its slow parts must beat the other's fast ones, or noise could have decided.
+    if faster < WORTH_THE_TROUBLE || inserts.slow <= present.fast {
+        return String::new();
+    }
+    format!(
+        " If inserts matter more than reads: {}, which at the end of the load took {}/s instead of {}/s ({faster:.1} times).",
+        writer.title(),
+        count(inserts.last),
+        count(present.last),
+    )
 }
 
 fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
@@ -203,13 +244,20 @@ fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
         )]
         format_ns(ns as u64)
     };
+    let inserts = match (base.inserts, reader.inserts) {
+        (Some(before), Some(after)) => format!(
+            "; it takes inserts at {}/s instead of {}/s{space}",
+            count(after.last),
+            count(before.last)
+        ),
+        _ if space.is_empty() => space,
+        _ => format!("; it takes{}", space.trim_start_matches(" and")),
+    };
     format!(
-        "It reads one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample does; \
-         it takes inserts at {}/s instead of {}/s{space}.",
+        "It reads one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample \
+         does{inserts}.",
         time(reader.year_ns),
         time(base.year_ns),
-        count(reader.insert_per_s),
-        count(base.insert_per_s),
     )
 }
 
@@ -264,8 +312,22 @@ fn disk_bytes(shape: &SchemaShape) -> Option<f64> {
     Some(bytes as f64)
 }
 
+/// Returns the insert rates of the first and of the last tenth of the load; `None` if it had fewer parts, or too little in
+/// one of them.
 fn first_and_last(shape: &SchemaShape) -> Option<(f64, f64)> {
-    Some((shape.insert_per_s.first()?.1, shape.insert_per_s.last()?.1))
+    let rates = &shape.insert_per_s;
+    if (rates.len() as u64) < PARTS {
+        return None;
+    }
+    let ends = rates.iter().map(|(samples, _)| *samples);
+    let begins = std::iter::once(0).chain(ends.clone());
+    let mut parts = begins
+        .zip(ends)
+        .map(|(begin, end)| end.saturating_sub(begin));
+    if parts.any(|samples| samples < SAMPLES_OF_PART_MIN) {
+        return None;
+    }
+    Some((rates.first()?.1, rates.last()?.1))
 }
 
 fn pair(before: Option<f64>, after: Option<f64>) -> Option<(f64, f64)> {
@@ -284,7 +346,7 @@ mod tests {
             index: variant.index_json().into(),
             preallocated: variant.preallocated,
             disk: "plain disk".into(),
-            insert_per_s: vec![(100, 10_000.0), (1000, last_per_s)],
+            insert_per_s: load(100, 10_000.0, last_per_s),
             year_read_ns: [9, 10, 11].map(|f| year_ms * 100_000 * f).to_vec(),
             reads_per_query: Some(year_ms as f64),
             storage: Some(StorageFacts {
@@ -293,6 +355,20 @@ mod tests {
             }),
             ..SchemaShape::default()
         }
+    }
+
+    /// Returns the rates of a load of this many samples in each tenth, of which the second half had the last rate.
+    fn load(samples: u64, first_per_s: f64, last_per_s: f64) -> Vec<(u64, f64)> {
+        let rate = |part| {
+            if part <= PARTS / 2 {
+                first_per_s
+            } else {
+                last_per_s
+            }
+        };
+        (1..=PARTS)
+            .map(|part| (part * samples, rate(part)))
+            .collect()
     }
 
     fn sample() -> Variant {
@@ -387,6 +463,45 @@ mod tests {
         assert!(
             text.contains("worth the trouble") && !text.contains("If inserts"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn a_few_inserts_or_one_fast_part_show_no_faster_way() {
+        let with = |insert_per_s| SchemaShape {
+            insert_per_s,
+            ..shape(month(), 80, 1.0, 50)
+        };
+        let said = |fast: Vec<(u64, f64)>, base: Vec<(u64, f64)>| {
+            let base = SchemaShape {
+                insert_per_s: base,
+                ..shape(sample(), 100, 1.0, 100)
+            };
+            recommendation(&[base, with(fast)]).unwrap()
+        };
+        let (slow, fast) = (load(100, 300.0, 300.0), load(100, 3_000.0, 3_000.0));
+        assert!(said(fast.clone(), slow.clone()).contains("If inserts matter more"));
+        for (fast, base) in [
+            (vec![(1, 2_796.0)], vec![(1, 273.0)]),
+            (load(99, 3_000.0, 3_000.0), load(99, 300.0, 300.0)),
+        ] {
+            assert_eq!(
+                experiments(&[with(fast.clone())]),
+                [],
+                "no rate over the growth"
+            );
+            let said = said(fast, base);
+            assert!(
+                !said.contains("If inserts") && said.contains("too few"),
+                "{said}"
+            );
+        }
+        let mut once = slow.clone();
+        once[9].1 = 9_000.0;
+        let said = said(once, slow);
+        assert!(
+            !said.contains("If inserts") && !said.contains("too few"),
+            "{said}"
         );
     }
 

@@ -14,7 +14,7 @@ use super::variant::Variant;
 use crate::{Progress, WorkloadError};
 
 /// Number of parts of the load for which rates are given.
-const PARTS: u64 = 10;
+pub(super) const PARTS: u64 = 10;
 /// Interval at which the page cache is emptied to emulate data larger than memory: only the server's own
 /// cache then holds any.
 const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filled {
     pub(super) samples: u64,
-    /// For each disk in the server's order: (samples so far, per second).
+    /// Pairs of (samples so far, per second), for each disk in the server's order.
     pub(super) insert_per_s: Vec<Vec<(u64, f64)>>,
 }
 

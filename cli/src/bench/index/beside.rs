@@ -42,6 +42,11 @@ impl Bench<'_> {
                 return Ok(None);
             }
             tokio::time::sleep(self.args.margin).await;
+            // A build waits for the votes of all members, also of a primary that is gone.
+            if target.change_of_primary().await.is_some() {
+                stop.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
             let built = lab.create(kind, &|_| ()).await;
             tokio::time::sleep(self.args.margin).await;
             stop.store(true, Ordering::Relaxed);

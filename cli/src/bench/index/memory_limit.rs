@@ -7,9 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use mongodb::bson::doc;
 use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
-use seekscope_settings::{
-    Applier, ApplyError, Catalogue, KnobEntry, Means, Reign, Route, ServerProgram, TunerLock,
-};
+use seekscope_settings::{Applier, Catalogue, KnobEntry, Means, Route, ServerProgram, TunerLock};
 use seekscope_tune::space::Configuration;
 
 use crate::bench::target::Target;
@@ -21,25 +19,20 @@ const KNOB: &str = "index_build_memory";
 /// requires a command.
 pub struct MemoryLimit {
     applier: Applier,
-    /// As it was named, which may be a set.
-    named: Server,
-    /// That of the set's primary, which has the limit: other members do not.
-    reign: Option<Reign>,
-    /// Has the original.
+    /// The folder that holds the original value.
     folder: PathBuf,
     /// Name the folder with the original.
     _locks: Vec<TunerLock>,
 }
 
 /// Locks a server whose limit is to be set, and the primary of a set; a private one ends with this process and needs no
-/// lock. Refuses a server that others tune, or that a killed run left changed.
-pub async fn lock(target: &Target, leases: &Path) -> Result<Vec<TunerLock>> {
+/// lock. Refuses a server that others tune, or that an earlier run left changed.
+pub fn lock(target: &Target, leases: &Path) -> Result<Vec<TunerLock>> {
     if target.facts.local {
         return Ok(Vec::new());
     }
     let folder = unrestored::lock_folder(leases)?;
-    let server = target.server()?;
-    let all = [server, &server.writer().await].map(|one| one.addresses().to_vec());
+    let all = [target.server()?, target.writer()?].map(|one| one.addresses().to_vec());
     let locks = TunerLock::servers(&folder, &all)?;
     for lock in &locks {
         unrestored::refuse(lock, None)?;
@@ -55,9 +48,8 @@ impl MemoryLimit {
         megabytes: u32,
         folder: &Path,
     ) -> Result<Self> {
-        let named = target.server()?.clone();
-        let reign = Reign::of(&named).await?;
-        let server = named.writer().await;
+        // The one that is locked, also if the set has elected another meanwhile: the caller finds that out.
+        let server = target.writer()?.clone();
         let entry = entry(&server).await?;
         std::fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let means = Means {
@@ -73,8 +65,6 @@ impl MemoryLimit {
         let set = applier.apply(&wanted).await;
         let mut limit = Self {
             applier,
-            named,
-            reign,
             folder: folder.into(),
             _locks: locks,
         };
@@ -85,14 +75,6 @@ impl MemoryLimit {
                 limit.restore().await?;
                 Err(error.into())
             }
-        }
-    }
-
-    /// Checks that the set, if it is one, still has the primary that has the limit.
-    pub async fn check(&self) -> Result<(), ApplyError> {
-        match &self.reign {
-            Some(reign) => Ok(reign.check(&self.named).await?),
-            None => Ok(()),
         }
     }
 

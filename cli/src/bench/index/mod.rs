@@ -12,7 +12,7 @@ use anyhow::Result;
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{BenchIndexBuild, BenchMeasurement, BuildReads, Limitation};
 use seekscope_server::Namespace;
-use seekscope_settings::{ApplyError, TunerLock};
+use seekscope_settings::TunerLock;
 use seekscope_trace::TraceError;
 use seekscope_workload::index_lab::{
     BigIndexDocuments, BuildProgress, Concluded, IndexKind, IndexLab, IndexedDocuments, kinds,
@@ -30,7 +30,7 @@ use crate::bench::stage::Stage;
 use crate::bench::target::Target;
 use crate::bench::{data, sharding, variants};
 use crate::environment::Environment;
-use crate::exit::{BrokenOff, NotRestored, Usage, lacks_permission, message_of};
+use crate::exit::{NotRestored, Usage, lacks_permission, message_of};
 use crate::progress::Step;
 use crate::unrestored::{self, ORIGINALS_OF};
 
@@ -191,12 +191,13 @@ impl Bench<'_> {
         let interruption = stage.interruption.clone();
         let mut locks = Vec::new();
         for target in targets.iter().filter(|_| self.args.memory_mb.is_some()) {
-            locks.push(memory_limit::lock(target, &environment.lease_folder).await?);
+            locks.push(memory_limit::lock(target, &environment.lease_folder)?);
         }
         let mut locks = locks.into_iter();
         let mut sides = Vec::new();
         for target in targets {
             let lab = interruption.or(self.prepare(stage, target)).await?;
+            stage.check_primary(target, "loading").await?;
             let members = self.look_at(stage, target);
             let members = interruption.or(members).await?;
             let folder = format!("{ORIGINALS_OF}{}", sides.len() + 1);
@@ -209,7 +210,7 @@ impl Bench<'_> {
                 members,
             });
         }
-        self.build_all(stage, &sides, limits).await
+        self.build_all(stage, &sides).await
     }
 
     /// Reads how the collection lies in the files of each server with data on this host, if several servers are compared
@@ -302,12 +303,7 @@ impl Bench<'_> {
     }
 
     /// Builds all indexes. Servers and kinds take turns, so that drift on the machine affects all of them alike.
-    async fn build_all(
-        &self,
-        stage: &mut Stage,
-        sides: &[Side<'_>],
-        limits: &[MemoryLimit],
-    ) -> Result<()> {
+    async fn build_all(&self, stage: &mut Stage, sides: &[Side<'_>]) -> Result<()> {
         let mut is_traced = true;
         let order = variants::order(sides.len(), self.args.repeats);
         for turns in order.chunks(sides.len()) {
@@ -316,9 +312,9 @@ impl Bench<'_> {
                     let side = &sides[*place];
                     let build = self.build_one(stage, side, kind, *repetition, is_traced);
                     let build = build.await;
-                    for limit in limits {
-                        let checked = async { limit.check().await.map_err(ended_by) };
-                        stage.interruption.or(checked).await?;
+                    // An election is the cause of whatever else has failed.
+                    for side in sides {
+                        stage.check_primary(side.target, kind.name).await?;
                     }
                     let (build, can_be_traced) = build?;
                     // What failed once would fail again.
@@ -421,11 +417,6 @@ impl Side<'_> {
         }
         Ok(reads)
     }
-}
-
-/// The error of builds that end because the set has another primary than the one whose memory was limited.
-fn ended_by(changed: ApplyError) -> anyhow::Error {
-    anyhow::Error::from(changed).context(BrokenOff("the benchmark ended early".into()))
 }
 
 /// Shows the progress that the server reports.

@@ -44,6 +44,7 @@ pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<Strin
     };
     let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
     stage.session.document.seed = Some(plan.seed);
+    stage.ends_with_primary = !args.allow_errors;
     let bench = Bench {
         args,
         plan: &plan,

@@ -16,6 +16,8 @@ struct Made {
     lasting: f64,
     disturbed: Option<usize>,
     is_late: fn(usize, f64) -> bool,
+    /// Median of the server's own times, ns.
+    service_ns: u64,
 }
 
 const CALM: Made = Made {
@@ -23,6 +25,7 @@ const CALM: Made = Made {
     lasting: 1000.0,
     disturbed: None,
     is_late: |_, _| false,
+    service_ns: 0,
 };
 
 fn searched(made: Made) -> (Searched, usize) {
@@ -31,6 +34,7 @@ fn searched(made: Made) -> (Searched, usize) {
         lasting,
         disturbed,
         is_late,
+        service_ns,
     } = made;
     let mut search = Search::new(None);
     let mut steps = 0;
@@ -55,6 +59,10 @@ fn searched(made: Made) -> (Searched, usize) {
             throughput_per_s: per_s.min(capacity * 1.3),
             operations: vec![OperationResult {
                 count: 100,
+                service: LatencySummary {
+                    p50_ns: service_ns,
+                    ..LatencySummary::default()
+                },
                 ..OperationResult::default()
             }],
             lag: LatencySummary {
@@ -161,4 +169,27 @@ fn a_late_client_tells_nothing() {
     assert_eq!(found.missed_from_per_s, None);
     let late = found.points.iter().filter(|point| point.untold.is_some());
     assert!(late.clone().count() >= 3 && late.clone().all(|p| p.missed.is_empty()));
+}
+
+#[test]
+fn what_the_server_misses_by_itself_ends_the_search_early() {
+    let (found, steps) = searched(Made {
+        capacity: 0.5,
+        is_late: |_, _| true,
+        service_ns: 100_000_000,
+        ..CALM
+    });
+    let found = found.saturation;
+    assert_eq!((found.maximum_per_s, found.untold_from_per_s), (None, None));
+    assert!(
+        found.missed_from_per_s.is_some() && found.all_missed(),
+        "{found:?}"
+    );
+    assert!(steps <= 5, "{steps}");
+    assert!(
+        found
+            .points
+            .iter()
+            .all(|p| p.untold.is_none() && !p.missed.is_empty())
+    );
 }

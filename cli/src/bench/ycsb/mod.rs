@@ -52,6 +52,7 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
     let plan = Plan::new(args)?;
     let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan))?;
     stage.session.document.seed = Some(args.send.seed);
+    stage.ends_with_primary = !args.send.allow_errors;
     for limitation in plan.limitations.clone() {
         stage.limit(limitation);
     }

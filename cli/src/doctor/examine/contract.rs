@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use seekscope_run::Lacking;
 use seekscope_server::Hello;
 
 use super::builds::INDEX_NAME;
@@ -63,7 +64,11 @@ pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
          \x20 Time:    {}; at most {} more to begin and to conclude.\n\
          \x20 Rights:  {}.\n\
          \x20 Stop:    Ctrl-C, at any moment; what was seen is kept, nothing stays behind.",
-        reads(subject),
+        reads(
+            subject.lacking,
+            subject.pid.is_some(),
+            subject.data.is_some()
+        ),
         CPU_BUDGET,
         pages,
         time,
@@ -76,14 +81,21 @@ fn seconds(time: Duration) -> String {
     format!("{} s", time.as_secs_f64().round())
 }
 
-fn reads(subject: &Subject) -> String {
-    let mut reads = vec![
-        "server status, settings, statistics of the largest collections;\n           operations that run or that the log calls slow (no values)",
-    ];
-    if subject.pid.is_some() {
+/// Promises no more than is read: a server that wants a login tells hardly anything without one, and a login need not
+/// have all rights.
+fn reads(lacking: Option<Lacking>, is_here: bool, has_data: bool) -> String {
+    let mut reads = vec![match lacking {
+        Some(Lacking::Login) => {
+            "the server's role and version, as far as it tells them without a login"
+        }
+        Some(Lacking::Right) | None => {
+            "as far as it tells them, server status, settings, statistics of the largest\n           collections; operations that run or that the log calls slow (no values)"
+        }
+    }];
+    if is_here {
         reads.push("/proc of its process, its reads and writes by eBPF");
     }
-    if subject.data.is_some() {
+    if has_data {
         reads.push("the internal pages of its largest files, its diagnostic files");
     }
     reads.join(";\n           ")
@@ -149,4 +161,22 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A regression: settings and statistics were promised of a server that tells nobody without a login.
+    #[test]
+    fn what_a_server_does_not_tell_is_not_promised() {
+        let refused = reads(Some(Lacking::Login), true, true);
+        assert!(!refused.contains("statistics"), "{refused}");
+        assert!(refused.contains("/proc of its process"), "{refused}");
+        for lacking in [None, Some(Lacking::Right)] {
+            let told = reads(lacking, false, false);
+            assert!(told.starts_with("as far as it tells them"), "{told}");
+            assert!(!told.contains("/proc"), "{told}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use seekscope_run::{DeviceFacts, Limitation};
+use seekscope_run::{DeviceFacts, Lacking, Limitation};
 use seekscope_server::examination::refuse_router;
 use seekscope_server::{ProcFs, Server};
 
@@ -21,6 +21,8 @@ pub struct Subject {
     /// Its data directory as accessible to this process.
     pub data: Option<PathBuf>,
     pub role: MemberRole,
+    /// What the server wants before it tells more than its role; `None` if it refused nothing so far.
+    pub lacking: Option<Lacking>,
 }
 
 impl Subject {
@@ -55,6 +57,7 @@ impl Subject {
             pid,
             data,
             role,
+            lacking: facts.lacking,
         })
     }
 }

@@ -32,7 +32,7 @@ fn command(evidence: &Evidence<'_>) -> String {
     format!("findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS --target {path}")
 }
 
-/// Those of them that only cost something now and then.
+/// Problems among them that only cost something now and then.
 const MILD: [&str; 3] = ["online-discard", "access-times", "loop-device"];
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
@@ -71,8 +71,15 @@ fn of_mild(distortions: &[&Distortion]) -> Option<Finding> {
     let what: Vec<&str> = distortions.iter().map(|d| d.what.as_str()).collect();
     (!what.is_empty()).then(|| Finding {
         id: "filesystem.unfit".into(),
-        title: format!("Costs something now and then: {}", what.join("; ")),
-        evidence: distortions.iter().flat_map(|d| evidence_of(d)).collect(),
+        title: format!(
+            "Mounting the data differently would save a little: {}",
+            what.join("; ")
+        ),
+        // The title says what was seen.
+        evidence: distortions
+            .iter()
+            .map(|of| format!("{} {}", of.consequence, of.remedy))
+            .collect(),
         confidence: "low".into(),
         risk: "A filesystem is mounted anew for it: try it on a secondary.".into(),
         ..Finding::default()
@@ -113,12 +120,16 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_little_is_one_line() {
+    fn what_costs_little_is_one_finding() {
         let mut recording = Recording::new();
         recording.host().surroundings.distortions =
             vec![distortion("access-times"), distortion("online-discard")];
         let found = recording.findings(&DETECTOR);
         assert_eq!((found.len(), found[0].confidence.as_str()), (1, "low"));
+        let title = "Mounting the data differently would save a little: /data is on overlay";
+        assert!(found[0].title.starts_with(title), "{found:?}");
+        let evidence = "The first write copies the file. Use a volume.";
+        assert_eq!(found[0].evidence, [evidence, evidence]);
         assert!(crate::ranking::is_boilerplate(&found[0]));
     }
 

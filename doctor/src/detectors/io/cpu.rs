@@ -14,7 +14,7 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// A server that gets less than this share of what it is allowed, and less than so many CPUs, hardly needs
+/// A server that gets less than this share of what it is allowed, and less than this many CPUs, hardly needs
 /// any: others do not harm it, unless its operations take far longer than it works.
 const WANTED: f64 = 0.1;
 const WANTED_CPUS: f64 = 0.5;
@@ -149,10 +149,15 @@ fn title(cause: &Cause, found: &Use) -> String {
 fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64, waited: f64) -> Vec<String> {
     let mut sentences = Vec::new();
     if waited >= NOTICEABLE_S_PER_HOUR {
-        sentences.push(format!(
-            "Operations took {} per hour more than the CPU time and the waits for files, syncs and locks account for: that is how long they waited for a CPU (serverStatus, getLog, process).",
-            duration(waited)
-        ));
+        let waited = duration(waited);
+        sentences.push(match cpu::queued_s_per_hour(evidence) {
+            Some(_) => format!(
+                "The threads that serve operations had work to do and waited {waited} per hour for a CPU (the kernel's schedstat of each)."
+            ),
+            None => format!(
+                "Operations took {waited} per hour more than the CPU time and the waits for files, syncs and locks account for: that is how long they waited for a CPU (serverStatus, getLog, process)."
+            ),
+        });
     }
     if throttled >= THROTTLED {
         sentences.push(format!(
@@ -214,7 +219,7 @@ mod tests {
         recording
     }
 
-    /// … while all processes of the host's 8 CPUs use so many, and so many are stolen.
+    /// The same while all processes use `all` of the host's 8 CPUs, and `stolen` CPUs are stolen.
     fn among(cpus: f64, pressure: f64, all: f64, stolen: f64) -> Recording {
         let mut recording = using(cpus, pressure);
         recording.values("cpu", "busy_ns", |s| s * all * 1e9);
@@ -268,6 +273,21 @@ mod tests {
         // Whoever waits for a lock wants no CPU.
         starved.steady("globalLock.currentQueue.total", 1.1);
         assert_eq!(title(&starved), "");
+    }
+
+    #[test]
+    fn what_the_kernel_counts_is_told() {
+        let counted = |s_per_s: f64| {
+            let mut recording = among(0.1, 0.95, 7.98, 0.0);
+            recording.rising("opLatencies.reads.latency", 1.2e6);
+            recording.rising("opLatencies.reads.ops", 4.0);
+            recording.values("process", "run_delay_ns", |s| s * s_per_s * 1e9);
+            recording
+        };
+        let found = counted(0.5).findings(&DETECTOR).remove(0);
+        let told = "waited 30 min per hour for a CPU (the kernel's schedstat of each)";
+        assert!(found.evidence[0].contains(told), "{found:?}");
+        assert_eq!(title(&counted(0.01)), "", "it waited for something else");
     }
 
     /// Bursts use up the quota of each tenth of a second, while the average is low.

@@ -30,9 +30,9 @@ pub(super) const DETECTOR: Detector = Detector {
 /// Share of the waiting from which on the file is named, and of the seconds in which a limit was reached from which on it
 /// is why checkpoints take long.
 const MOST: f64 = 0.5;
-/// Where the mean of calls is so many times their median, the quicker half was not held back.
+/// Where the mean of calls is this many times their median, the quicker half was not held back.
 const SKEWED: f64 = 4.0;
-/// Two times are alike if one is less than so many times the other.
+/// Two times are alike if one is less than this many times the other.
 const ALIKE: f64 = 1.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
@@ -46,12 +46,12 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     found.into_iter().collect()
 }
 
-/// Is there such a finding?
+/// Returns whether there is such a finding.
 pub(super) fn is_limited(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     !detect(evidence, answers).is_empty()
 }
 
-/// Is there such a finding, of a limit of writes? Then room in the cache is waited for because of it.
+/// Returns whether there is such a finding, of a limit on writes. If so, room in the cache is waited for because of it.
 pub(super) fn limits_writes(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     ceiling_reached(evidence).is_some_and(|ceiling| ceiling.of_writes)
         && is_limited(evidence, answers)
@@ -63,7 +63,8 @@ pub(super) fn of_writes(evidence: &Evidence<'_>) -> Option<Ceiling> {
     ceiling_reached(evidence).filter(|ceiling| ceiling.of_writes && ceiling.share >= MOST)
 }
 
-/// Is there such a limit while writes wait for syncs? Then they are held up by it, checkpoints or not.
+/// Returns whether there is such a limit while writes wait for syncs. If so, they are held up by it, checkpoints or
+/// not.
 pub(super) fn holds_up_syncs(evidence: &Evidence<'_>) -> bool {
     of_writes(evidence).is_some() && evidence.writes_wait_for_syncs()
 }
@@ -89,8 +90,7 @@ fn of_calls(
             (waiting, waiting.s_per_s * 3600.0)
         }
     };
-    let free = Free::of(evidence, load, ceiling, &waiting)?;
-    let free_ns = free.ns;
+    let (free_ns, without_limit) = without_limit(evidence, load, ceiling, &waiting)?;
     let share = (1.0 - free_ns / waiting.mean_ns.max(1.0)).max(0.0);
     let (mean, source) = (duration(waiting.mean_ns / 1e9), waiting.source);
     let waited = format!("{:.2} s per second together", most_s_per_hour / 3600.0);
@@ -107,7 +107,7 @@ fn of_calls(
     (waiting.mean_ns >= 2.0 * free_ns).then(|| Waiting {
         most_s_per_hour,
         saved_s_per_hour: most_s_per_hour * share,
-        sentence: format!("{seen}; {}.", free.in_words),
+        sentence: format!("{seen}; {without_limit}."),
     })
 }
 
@@ -234,68 +234,59 @@ fn others_share(evidence: &Evidence<'_>, ceiling: &Ceiling) -> Option<f64> {
     (others_share > 1.0 - OWN_SHARE).then_some(others_share)
 }
 
-/// What a call would take without the limit.
-struct Free {
-    ns: f64,
-    in_words: String,
+/// Returns what a call would take without the limit, ns, and says by what: by the calls that the limit did not hold
+/// back, if there are enough of them; else by what the disk takes for its requests, which says little of a sync.
+fn without_limit(
+    evidence: &Evidence<'_>,
+    load: &DeviceLoad,
+    ceiling: &Ceiling,
+    waiting: &ReadWaiting,
+) -> Option<(f64, String)> {
+    let quicker = median_ns(evidence, ceiling).filter(|_| ceiling.before_disk);
+    if let Some(ns) = quicker.filter(|ns| ns * SKEWED <= waiting.mean_ns) {
+        let told = format!(
+            "half of them took at most {}, which is about what the disk takes for one that the limit does not hold back \
+             (trace)",
+            duration(ns / 1e9)
+        );
+        return Some((ns, told));
+    }
+    let of_model = of_model(evidence, load, ceiling, waiting);
+    match ceiling.before_disk {
+        true => by_requests(load, ceiling, waiting, of_model),
+        false => of_model.map(|ns| {
+            let told = format!(
+                "without the limit the disk is expected to take about {} (device model)",
+                duration(ns / 1e9)
+            );
+            (ns, told)
+        }),
+    }
 }
 
-impl Free {
-    /// By the calls that the limit did not hold back, if there are enough of them; else by what the disk takes for its
-    /// requests, which says little of a sync.
-    fn of(
-        evidence: &Evidence<'_>,
-        load: &DeviceLoad,
-        ceiling: &Ceiling,
-        waiting: &ReadWaiting,
-    ) -> Option<Self> {
-        let quicker = median_ns(evidence, ceiling).filter(|_| ceiling.before_disk);
-        if let Some(ns) = quicker.filter(|ns| ns * SKEWED <= waiting.mean_ns) {
-            return Some(Self {
-                ns,
-                in_words: format!(
-                    "half of them took at most {}, which is about what the disk takes for one that the limit does not \
-                     hold back (trace)",
-                    duration(ns / 1e9)
-                ),
-            });
-        }
-        let of_model = of_model(evidence, load, ceiling, waiting);
-        if !ceiling.before_disk {
-            return of_model.map(|ns| Self {
-                ns,
-                in_words: format!(
-                    "without the limit the disk is expected to take about {} (device model)",
-                    duration(ns / 1e9)
-                ),
-            });
-        }
-        let seen_ns = match ceiling.of_writes {
-            true => load.write_ns?,
-            false => load.read_ns?,
-        };
-        // The disk is less busy now than it would be without the limit.
-        let model_ns = of_model.map_or(seen_ns, |ns| ns.min(waiting.mean_ns / 2.0));
-        let [least, most] = [seen_ns.min(model_ns), seen_ns.max(model_ns)];
-        let range = match most < least * ALIKE {
-            true => format!("some {}", duration(most / 1e9)),
-            false => format!(
-                "between {} and {}",
-                duration(least / 1e9),
-                duration(most / 1e9)
-            ),
-        };
-        let of_syncs = match ceiling.of_writes {
-            true => "; a sync may be several of them",
-            false => "",
-        };
-        Some(Self {
-            ns: most,
-            in_words: format!(
-                "a request that has reached the disk takes it {range}{of_syncs} (diskstats, device model)"
-            ),
-        })
-    }
+/// Returns the same by the requests that reach the disk: as it was seen to serve them, and as its model expects.
+fn by_requests(
+    load: &DeviceLoad,
+    ceiling: &Ceiling,
+    waiting: &ReadWaiting,
+    of_model: Option<f64>,
+) -> Option<(f64, String)> {
+    let (seen_ns, of_syncs) = match ceiling.of_writes {
+        true => (load.write_ns?, "; a sync may be several of them"),
+        false => (load.read_ns?, ""),
+    };
+    // The disk is less busy now than it would be without the limit.
+    let model_ns = of_model.map_or(seen_ns, |ns| ns.min(waiting.mean_ns / 2.0));
+    let [least, most] = [seen_ns.min(model_ns), seen_ns.max(model_ns)];
+    let most_in_words = duration(most / 1e9);
+    let range = match most < least * ALIKE {
+        true => format!("some {most_in_words}"),
+        false => format!("between {} and {most_in_words}", duration(least / 1e9)),
+    };
+    let told = format!(
+        "a request that has reached the disk takes it {range}{of_syncs} (diskstats, device model)"
+    );
+    Some((most, told))
 }
 
 /// Returns what half of the calls took at most that the limit may hold back, ns: of the file that has most of the reads,

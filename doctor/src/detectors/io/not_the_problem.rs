@@ -118,7 +118,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     // A disk that others keep busy does not matter to a server that hardly waits for it.
     let waits = answers.waited.total_for_disk() >= NOTICEABLE_S_PER_HOUR;
     let busy = is_busy(evidence, utilisation) && (waits || waiting.is_none());
-    if unexplained || busy || is_writing(evidence, answers) || is_syncing(evidence) {
+    if unexplained || is_writing(evidence, answers) || is_syncing(evidence) {
         return None;
     }
     let syncing = Syncing::of(evidence, answers);
@@ -132,6 +132,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     });
     let (id, title) = match bound {
         Some(title) => (SYNC_BOUND, title),
+        None if busy => return None,
         None => {
             let waited = waiting.map(|waiting| share_waited(&waiting, syncing.as_ref(), answers));
             let title = format!(
@@ -146,7 +147,6 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         title,
         evidence: sentences(evidence, load, waiting.as_ref(), syncing.as_ref()),
         confidence: confidence(evidence),
-        risk: "It says nothing of hours that were not observed.".into(),
         ..Finding::default()
     })
 }
@@ -158,18 +158,7 @@ fn sentences(
     syncing: Option<&Syncing>,
 ) -> Vec<String> {
     let mut sentences = syncing.map(Syncing::sentences).unwrap_or_default();
-    sentences.extend(waiting.map(|waiting| {
-        format!(
-            "Threads waited {} for reads in each second, {:.1} {} per second ({}).",
-            duration(waiting.s_per_s),
-            waiting.reads_per_s,
-            match waiting.source {
-                "trace" => "reads that the page cache could not serve",
-                _ => "reads",
-            },
-            waiting.source
-        )
-    }));
+    sentences.extend(waiting.map(reading));
     sentences.extend(load.map(|load| {
         format!(
             "The disk served {:.0} reads and {:.0} writes of all processes per second (diskstats).",
@@ -193,6 +182,23 @@ fn sentences(
         })
     }));
     sentences
+}
+
+/// Says how long threads waited for reads.
+fn reading(waiting: &ReadWaiting) -> String {
+    let reads = match waiting.source {
+        "trace" => "reads that the page cache could not serve",
+        _ => "reads",
+    };
+    let source = waiting.source;
+    match waiting.reads_per_s > 0.0 {
+        false => format!("Threads did not wait for reads: there were no {reads} ({source})."),
+        true => format!(
+            "Threads waited {} for reads in each second, {:.1} {reads} per second ({source}).",
+            duration(waiting.s_per_s),
+            waiting.reads_per_s
+        ),
+    }
 }
 
 /// Returns the end of the title: what share of the time threads wait for the disk.
@@ -234,15 +240,15 @@ fn is_busy(evidence: &Evidence<'_>, utilisation: Option<f64>) -> bool {
     }
 }
 
-/// Do checkpoints run one after the other?
+/// Returns whether checkpoints run one after the other.
 fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
     let found = answers.checkpoints.as_ref();
     let share = found.zip(evidence.observed_s());
     share.is_some_and(|(found, seconds)| found.total_s() > CHECKPOINT_SHARE_MAX * seconds)
 }
 
-/// Do syncs of the journal fill much of the time because each takes long? Whether anybody waits for them cannot always
-/// be told: on a secondary, those do who ask for it on the primary.
+/// Returns whether syncs of the journal fill much of the time because each takes long. Whether anybody waits for them
+/// cannot always be told: on a secondary, those do who ask for it on the primary.
 fn is_syncing(evidence: &Evidence<'_>) -> bool {
     evidence.syncs().is_some_and(|syncs| {
         syncs.s_per_s() >= FILLING_SHARE && syncs.mean_ns >= journal::SLOW * journal::SLOWEST_NS
@@ -252,6 +258,7 @@ fn is_syncing(evidence: &Evidence<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::waiting::{SYNC_US, SYNCS};
     use crate::testing::{Call, Recording, shuffled};
 
     fn reading(per_s: u32, latency_s: f64) -> Recording {
@@ -278,6 +285,29 @@ mod tests {
         assert_eq!(found[0].title, title);
         let first = reading(20, 2e-4).diagnosis().findings.remove(0);
         assert_eq!(first.id, "disk.not-the-problem");
+    }
+
+    #[test]
+    fn threads_that_did_not_wait_waited_no_nanoseconds() {
+        let none = reading_of(0.0);
+        assert_eq!(
+            none,
+            "Threads did not wait for reads: there were no reads that the page cache could not serve (trace)."
+        );
+        let some = reading_of(3.0);
+        assert!(
+            some.starts_with("Threads waited 3.00 ms for reads in each second, 3.0 reads"),
+            "{some}"
+        );
+    }
+
+    fn reading_of(reads_per_s: f64) -> String {
+        super::reading(&ReadWaiting {
+            reads_per_s,
+            s_per_s: reads_per_s / 1e3,
+            mean_ns: 1e6,
+            source: "trace",
+        })
     }
 
     #[test]
@@ -318,8 +348,8 @@ mod tests {
     #[test]
     fn the_time_of_syncs_is_not_taken_for_that_of_operations() {
         let mut recording = reading(20, 2e-4);
-        recording.rising(crate::evidence::waiting::SYNCS, 130.0);
-        recording.rising(crate::evidence::waiting::SYNC_US, 43_000.0);
+        recording.rising(SYNCS, 130.0);
+        recording.rising(SYNC_US, 43_000.0);
         recording.rising("opLatencies.writes.latency", 446_000.0);
         let found = recording.findings(&DETECTOR);
         assert!(
@@ -339,13 +369,13 @@ mod tests {
         );
     }
 
-    /// As on a disk that syncs in 1.4 ms, while clients insert one document after the other with `j: true`.
+    /// Reproduces a disk that syncs in 1.4 ms while clients insert one document after the other with `j: true`.
     #[test]
     fn a_disk_for_whose_syncs_writes_wait_most_of_their_time_is_not_acquitted() {
         let waiting = |writing_us: f64| {
             let mut recording = reading(20, 2e-4);
-            recording.rising(crate::evidence::waiting::SYNCS, 580.0);
-            recording.rising(crate::evidence::waiting::SYNC_US, 580.0 * 1430.0);
+            recording.rising(SYNCS, 580.0);
+            recording.rising(SYNC_US, 580.0 * 1430.0);
             recording.rising("opLatencies.writes.ops", 1_622.0);
             recording.rising("opLatencies.writes.latency", writing_us);
             recording.findings(&DETECTOR).remove(0)
@@ -373,6 +403,22 @@ mod tests {
             "Nothing is wrong with the disk: threads wait 0.4 % of the time for reads, and syncing its journal takes \
              83 % of the time"
         );
+    }
+
+    /// A regression: four clients with `j: true` kept the disk busy with their syncs, and nothing was said of that.
+    #[test]
+    fn writes_that_wait_for_syncs_of_a_busy_disk_are_told_so() {
+        let mut recording = Recording::new();
+        for name in ["reads", "writes", "read_bytes", "write_bytes"] {
+            recording.values("diskstats", name, |s| s * 100.0);
+        }
+        recording.values("diskstats", "busy_ms", |s| s * 950.0);
+        recording.rising(SYNCS, 1000.0);
+        recording.rising(SYNC_US, 600_000.0);
+        recording.rising("opLatencies.writes.ops", 3000.0);
+        recording.rising("opLatencies.writes.latency", 1.65e6);
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(found[0].id, SYNC_BOUND, "{found:?}");
     }
 
     #[test]

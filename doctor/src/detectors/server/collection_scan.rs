@@ -26,9 +26,11 @@ use crate::wording::{advise, capitalised, duration, javascript_text, mongosh, mo
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
-    ids: &["query.collection-scan", "query.index-scan"],
+    ids: &[COLLECTION_SCAN, "query.index-scan"],
     detect,
 };
+
+const COLLECTION_SCAN: &str = "query.collection-scan";
 
 /// Fewest samples of the running operations that show such a scan. One or two may be somebody's report.
 const LOOKS_MIN: u32 = 3;
@@ -36,7 +38,7 @@ const LOOKS_MIN: u32 = 3;
 const SELDOM_SHARE: f64 = 0.1;
 /// The most kinds that are told of those that were seen too seldom.
 const SELDOM_TOLD: usize = 3;
-/// With this many examined per result a filter is selective: an index would spare nine documents of ten.
+/// Documents examined per result from which a filter is selective: an index would spare nine of ten.
 const SELECTIVE_MIN: f64 = 10.0;
 
 const INDEX_RISK: &str =
@@ -170,7 +172,7 @@ fn create_index_for(
 }
 
 impl Kind {
-    /// Would an index spare the reading?
+    /// Returns whether an index would spare the reading.
     fn is_spared(self) -> bool {
         matches!(self, Self::Selective | Self::FirstOfMatches | Self::ByKeys)
     }
@@ -209,30 +211,30 @@ impl Kind {
     }
 }
 
-/// Does it ask for distinct values? How many there are, its result does not tell.
+/// Returns whether it asks for distinct values. How many there are, its result does not tell.
 fn asks_for_distinct(operation: &OperationSeen) -> bool {
     let filter = operation.filter.as_ref();
     filter.is_some_and(|filter| filter.distinct)
 }
 
-/// Does it select by values of its fields alone?
+/// Returns whether it selects by values of its fields alone.
 fn is_of_values(filter: &FilterSeen) -> bool {
     !filter.fields.is_empty() && filter.equal.len() == filter.fields.len()
 }
 
-/// Does it select by a field, not by an operator alone?
+/// Returns whether it selects by a field, not by an operator alone.
 fn has_fields(filter: &FilterSeen) -> bool {
     filter.fields.iter().any(|field| !field.starts_with('$'))
 }
 
-/// Does it have a filter on a field, and return what that matches?
+/// Returns whether it has a filter on a field, and returns what that matches.
 fn selects(operation: &OperationSeen) -> bool {
     let filter = operation.filter.as_ref();
     filter.is_some_and(|filter| !filter.reduced && has_fields(filter))
 }
 
-/// Is it a scan worth reporting, however often it was seen? Maintenance commands scan by nature, and so do members that
-/// follow the oplog.
+/// Returns whether it is a scan worth reporting, however often it was seen. Maintenance commands scan by nature, and so
+/// do members that follow the oplog.
 fn reads_all(operation: &OperationSeen) -> bool {
     let plan = operation.plan.as_deref().unwrap_or_default();
     let namespace = operation.namespace.as_deref().unwrap_or_default();
@@ -247,7 +249,7 @@ fn reads_all(operation: &OperationSeen) -> bool {
         && !is_maintenance(operation)
 }
 
-/// Was it seen running, or called slow by the log, more often than a single report would be?
+/// Returns whether it was seen running, or called slow by the log, more often than a single report would be.
 fn is_seen_often(operation: &OperationSeen) -> bool {
     operation.looks >= LOOKS_MIN || is_known_well(operation)
 }
@@ -257,7 +259,7 @@ fn is_maintenance(operation: &OperationSeen) -> bool {
     MAINTENANCE.iter().any(|kind| operation.kind.contains(kind))
 }
 
-/// Does it read a capped collection? Cursors that follow one are meant to read it in its own order.
+/// Returns whether it reads a capped collection. Cursors that follow one are meant to read it in its own order.
 fn is_capped(evidence: &Evidence<'_>, operation: &OperationSeen) -> bool {
     collection_of(evidence, operation).is_some_and(|collection| collection.capped)
 }
@@ -308,7 +310,7 @@ fn named(
         .and_then(|present| present.command(evidence))
         .or_else(|| command(evidence, operation, kind));
     Finding {
-        id: "query.collection-scan".into(),
+        id: COLLECTION_SCAN.into(),
         title: match kind {
             Kind::WantsAll => {
                 format!("Operations read all of {namespace} because they want all of it")
@@ -514,7 +516,7 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined, seldom: &[&OperationSee
     };
     let id = match evidence.status_rate(&[scans]) {
         Some(0.0) => "query.index-scan",
-        _ => "query.collection-scan",
+        _ => COLLECTION_SCAN,
     };
     Finding {
         id: id.into(),

@@ -1,4 +1,5 @@
 //! `locks.queued`: operations wait for one another: for locks, or because they write what an open transaction has written.
+//! `locks.fsync`: they wait because somebody has locked the whole server against writes (`db.fsyncLock()`).
 //!
 //! A transaction holds its locks and documents until it ends, also while its client does nothing. Who wants the same
 //! lock queues; who wants the same document is refused by the engine and tries again (a write conflict).
@@ -8,12 +9,13 @@ use seekscope_run::{Finding, OperationSeen};
 use super::tickets::EXHAUSTED_SHARE_MIN;
 use super::{Detector, flow_control};
 use crate::answers::tickets_of;
+use crate::detectors::io::saved_per_hour;
 use crate::evidence::waiting::QUEUED;
 use crate::wording::{duration, mongosh};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
-    ids: &["locks.queued"],
+    ids: &["locks.fsync", "locks.queued"],
     detect,
 };
 
@@ -27,18 +29,18 @@ const WAITING: &str = "db.currentOp({waitingForLock: true})";
 const UPDATES: &str = "db.currentOp({op: \"update\"})";
 /// Mean number of operations that wait; fewer are everyday.
 const QUEUED_MIN: f64 = 1.0;
-/// A transaction that has been open for so long, s, is one that its client has forgotten, or waits with.
+/// A transaction that has been open for this long, s, is one that its client has forgotten, or waits with.
 const HELD_OPEN_MIN_S: f64 = 5.0;
 /// Write conflicts per second, of operations that try again until a transaction ends.
 const CONFLICTS_PER_S_MIN: f64 = 1.0;
-/// The same of operations that are in each other's way: more per second, and per update or so many of them.
+/// The same of operations that are in each other's way: more per second, and per update or this many of them.
 const CONTENDED_PER_S_MIN: f64 = 100.0;
 const CONTENDED_PER_UPDATE_MIN: f64 = 0.5;
 
 /// A transaction that is open while its client does nothing.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::detectors) struct HeldOpen {
-    /// For how long the oldest was seen open, s.
+    /// How long the oldest was seen open, s.
     pub(in crate::detectors) oldest_s: f64,
 }
 
@@ -52,20 +54,64 @@ impl HeldOpen {
     }
 }
 
-fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
-    judge(evidence).into_iter().collect()
-}
-
-fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
-    let mean = |name| evidence.status(&[name])?.mean();
+/// Returns how many operations wait for locks on average; `None` where that is everyday.
+pub(crate) fn queued_for_locks(evidence: &Evidence<'_>) -> Option<f64> {
     // Those that wait for a ticket, or for flow control, are in the same queue.
     let mut tickets = tickets_of(evidence).into_iter();
     let is_for_tickets = tickets.any(|tickets| tickets.exhausted_share >= EXHAUSTED_SHARE_MIN);
     let for_flow_control = flow_control::waiting(evidence).unwrap_or(0.0);
     // Its waits are counted when they end, and the queue is looked at meanwhile.
-    let queued = mean(QUEUED).filter(|queued| {
-        *queued >= QUEUED_MIN && !is_for_tickets && for_flow_control < queued / 2.0
+    let queued = evidence.status(&[QUEUED])?.mean()?;
+    let is_for_locks = queued >= QUEUED_MIN && !is_for_tickets && for_flow_control < queued / 2.0;
+    is_for_locks.then_some(queued)
+}
+
+fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
+    let found = locked_by_fsync(evidence).or_else(|| judge(evidence));
+    found.into_iter().collect()
+}
+
+fn locked_by_fsync(evidence: &Evidence<'_>) -> Option<Finding> {
+    let member = evidence.examined()?;
+    let locked = member.fsync_lock_looks?;
+    let title = match locked < member.operation_looks {
+        false => "fsyncLock is on: no write is possible until db.fsyncUnlock()".into(),
+        true => format!(
+            "fsyncLock was on in {locked} of {} looks: no write was possible meanwhile",
+            member.operation_looks
+        ),
+    };
+    let saved = queued_for_locks(evidence).map(|queued| queued * 3600.0);
+    let waited = saved.map(|saved| {
+        format!(
+            "{:.1} operations waited for it at a time, {} per hour (serverStatus).",
+            saved / 3600.0,
+            duration(saved)
+        )
     });
+    let mut sentences = vec![format!(
+        "The server said so in {locked} of {} looks (currentOp): db.fsyncLock() holds a lock that keeps all writes out, until \
+         it has been undone as often as it was called.",
+        member.operation_looks
+    )];
+    sentences.extend(waited);
+    Some(Finding {
+        id: "locks.fsync".into(),
+        title,
+        evidence: sentences,
+        gain: saved.map(|saved| saved_per_hour(saved, saved, saved)),
+        saves_s_per_hour: saved,
+        confidence: "high".into(),
+        risk: "A backup or snapshot of the files may need it, and is worthless if writes go on before it has ended: ask who \
+               called it."
+            .into(),
+        command: mongosh(evidence.uri(), "db.fsyncUnlock()"),
+        ..Finding::default()
+    })
+}
+
+fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
+    let queued = queued_for_locks(evidence);
     let held_open = HeldOpen::of(evidence);
     let updates = evidence.status_rate(&["opcounters.update"]).unwrap_or(0.0);
     let is_contended =
@@ -107,6 +153,9 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
             duration(held.oldest_s)
         )
     }));
+    // Who else holds the locks is not known, nor what it would do without them.
+    let saved = queued.filter(|_| held_open.is_some());
+    let saved = saved.map(|queued| queued * 3600.0);
     let script = match (held_open, queued) {
         (Some(_), _) => OPEN_TRANSACTIONS,
         (None, Some(_)) => WAITING,
@@ -116,6 +165,8 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
         id: "locks.queued".into(),
         title: format!("{held}{by}"),
         evidence: sentences,
+        gain: saved.map(|saved| saved_per_hour(saved, saved * 0.5, saved)),
+        saves_s_per_hour: saved,
         confidence: "medium".into(),
         risk: match (held_open, queued) {
             (None, None) => {
@@ -155,6 +206,49 @@ mod tests {
             "{found:?}"
         );
         assert!(found[0].command.contains("transaction"), "{found:?}");
+    }
+
+    /// A regression: of a server whose writes were all locked out, the first finding was that its disk is well.
+    #[test]
+    fn a_server_that_is_locked_is_told_so_before_its_disk_is_acquitted() {
+        let mut recording = Recording::new();
+        recording.rising("opcounters.query", 10.0);
+        for name in ["reads", "writes", "read_bytes", "write_bytes"] {
+            recording.values("diskstats", name, |s| s);
+        }
+        recording.steady(QUEUED, 3.0);
+        recording.examined().operation_looks = 20;
+        let first_two = |recording: &Recording| {
+            let findings = recording.diagnosis().findings.into_iter();
+            findings.map(|found| found.id).take(2).collect::<Vec<_>>()
+        };
+        let well = crate::thresholds::NOTHING_WRONG;
+        assert_eq!(first_two(&recording), ["locks.queued", well]);
+        recording.examined().fsync_lock_looks = Some(20);
+        assert_eq!(first_two(&recording), ["locks.fsync", well]);
+        let found = recording.diagnosis().findings.remove(0);
+        assert_eq!(
+            found.title,
+            "fsyncLock is on: no write is possible until db.fsyncUnlock()"
+        );
+        assert_eq!(found.saves_s_per_hour, Some(10_800.0));
+        assert!(found.command.contains("fsyncUnlock"), "{found:?}");
+        recording.examined().fsync_lock_looks = Some(5);
+        let title = recording.diagnosis().findings.remove(0).title;
+        assert!(
+            title.starts_with("fsyncLock was on in 5 of 20 looks"),
+            "{title}"
+        );
+    }
+
+    #[test]
+    fn a_transaction_that_is_ended_saves_what_was_waited_for_it() {
+        let mut recording = Recording::new();
+        recording.steady(QUEUED, 7.0);
+        assert_eq!(recording.findings(&DETECTOR)[0].saves_s_per_hour, None);
+        recording.hold_transaction_open(45);
+        let found = recording.diagnosis().findings.remove(0);
+        assert_eq!(found.saves_s_per_hour, Some(25_200.0), "{found:?}");
     }
 
     #[test]

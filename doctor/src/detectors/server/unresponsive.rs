@@ -18,7 +18,7 @@ pub(super) const DETECTOR: Detector = Detector {
 /// A silence that ended no earlier than this before the end of the watch may have gone on.
 const AT_THE_END_S: f64 = 1.0;
 
-/// Did it end while it was watched, or answer nobody for seconds?
+/// Returns whether it ended while it was watched, or answered nobody for seconds.
 pub(in crate::detectors) fn is_unresponsive(evidence: &Evidence<'_>) -> bool {
     let examination = evidence.examination();
     examination.is_some_and(|examination| {
@@ -33,7 +33,7 @@ fn lasted_to_the_end(evidence: &Evidence<'_>, silence: Silence) -> bool {
     ended_ns as f64 / 1e9 >= watched_s - AT_THE_END_S
 }
 
-/// Did the kernel end a process of the server's control group, because the group had no memory left?
+/// Returns whether the kernel killed a process of the server's control group, because the group had no memory left.
 fn was_out_of_memory(evidence: &Evidence<'_>) -> bool {
     let killed = evidence.counters.get("cgroup", "oom_kills");
     killed.is_some_and(|series| series.increase().is_some_and(|killed| killed > 0.0))
@@ -46,11 +46,12 @@ pub(crate) fn unresponsive(evidence: &Evidence<'_>, who: &str) -> Option<Finding
     let (title, sentence) = match (examination.server_lost_after_ns, examination.silence) {
         (Some(after_ns), _) if was_out_of_memory(evidence) => (
             format!(
-                "The {who} was lost {} after the watch began, when the kernel ended a process of its control group for \
-                 want of memory",
+                "The {who} was lost {} after the watch began, when the kernel's OOM killer ended a process of its control \
+                 group",
                 seconds(after_ns)
             ),
-            "The group's count of processes that were ended so (oom_kill) rose while it was watched.",
+            "The group had used up the memory that it may have: its count of processes that were killed for that \
+             (oom_kill) rose while it was watched.",
         ),
         (Some(after_ns), _) => (
             format!(
@@ -129,6 +130,6 @@ mod tests {
         assert_eq!(title, "The server was lost 20.0 s after the watch began");
         recording.values("cgroup", "oom_kills", |s| if s < 20.0 { 3.0 } else { 4.0 });
         let title = &recording.findings(&DETECTOR)[0].title;
-        assert!(title.ends_with("for want of memory"), "{title}");
+        assert!(title.contains("OOM killer"), "{title}");
     }
 }

@@ -43,6 +43,8 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
             writes_per_s: Some(410.0),
             pages_read_per_s: Some(620.0),
             read_calls_per_s: Some(640.0),
+            documents_examined_per_s: Some(2_900.0),
+            cpu_pressure_share: Some(0.08),
         }),
         checkpoints: Some(checkpoint_answer()),
         index_builds: Vec::new(),

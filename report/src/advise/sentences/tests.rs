@@ -319,3 +319,68 @@ fn what_was_not_tried_is_not_told_as_tried() {
     assert_eq!(super::super::tables::queries(&nothing), None);
     assert_eq!(left_ways(&advice(1)), None);
 }
+
+#[test]
+fn what_the_figures_leave_out_is_said_with_its_share() {
+    let mut record = advice(0);
+    assert_eq!(left_out(&record), None);
+    record.shapes = vec![QueryShape {
+        equality: vec!["a".into()],
+        source: ShapeSource::Profile,
+        ..QueryShape::default()
+    }];
+    let one = |shape: &str, share, examined_share| LeftOutQueries {
+        shape: shape.into(),
+        why: "$regex cannot be made up for a trial".into(),
+        per_s: share,
+        share,
+        examined_share,
+    };
+    let regex = r#"{"name":{"$regex":"?"}}"#;
+    record.left_out = vec![one(regex, Some(0.5), Some(0.97))];
+    assert_eq!(
+        left_out(&record).unwrap(),
+        format!(
+            "These figures leave out 50.0 % of the queries that were seen, and with them 97.0 % of the documents that were \
+             examined: {regex} (0.50 per second, 50.0 %; $regex cannot be made up for a trial)."
+        )
+    );
+    record.left_out = vec![one(regex, None, None); 5];
+    record.shapes[0].source = ShapeSource::Told;
+    let said = left_out(&record).unwrap();
+    assert!(
+        said.starts_with("These figures leave out 5 of 6 kinds of queries that were told: "),
+        "{said}"
+    );
+    assert!(said.ends_with("; and 2 more."), "{said}");
+    record.ways[0].s_per_hour = Some(12.0);
+    record.ways[1].s_per_hour = Some(10.9);
+    record.verdict = Some(AdviceVerdict {
+        way: 0,
+        also: vec![1],
+    });
+    let said = headline(&record).unwrap();
+    assert!(
+        said.contains("those of its queries that could be tried take 12.0 s"),
+        "{said}"
+    );
+}
+
+#[test]
+fn advice_that_cannot_be_verified_later_says_so() {
+    let with = |way, reads| {
+        let mut record = advice(way);
+        record.collection.used = Some(seekscope_run::CollectionUse {
+            reads,
+            elapsed_s: 43.0,
+            ..Default::default()
+        });
+        never_compared(&record)
+    };
+    let said = with(1, 3).unwrap();
+    assert!(
+        said.contains("3 reads in 43 s so far are too few to compare: 50 are needed"),
+        "{said}"
+    );
+    assert_eq!((with(1, 50), with(0, 3)), (None, None));
+}

@@ -1,7 +1,7 @@
 //! Shows how much of the disk's capability is used, and by whom.
 
 use seekscope_doctor::answers::{DeviceLoad, DeviceUser};
-use seekscope_pattern::PatternKind;
+use seekscope_pattern::{DOMINANT_SHARE, PatternKind};
 use seekscope_run::units::format_ns;
 
 use super::super::DoctorReportInput;
@@ -9,9 +9,6 @@ use super::{NONE, ROWS_MAX, UNKNOWN, and_more};
 use crate::layout::sentences::format_s;
 use crate::numbers::{format_mb, format_mean_ns, format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
-
-/// Share of the steps from which on one stream alone goes on in order.
-const MOSTLY: f64 = 0.65;
 
 /// Returns the figures of the disk as a whole.
 pub(in super::super) fn load(input: &DoctorReportInput<'_>) -> Option<Table> {
@@ -144,7 +141,7 @@ fn pattern(user: &DeviceUser) -> Option<String> {
     Some(match (kind, share) {
         (PatternKind::Few, _) => "too few calls to tell".into(),
         // Each stream goes on in order, the others come in between.
-        (PatternKind::Sequential, Some(share)) if share < MOSTLY => format!(
+        (PatternKind::Sequential, Some(share)) if share < DOMINANT_SHARE => format!(
             "sequential, several streams in turn ({} directly in order)",
             format_share(share)
         ),

@@ -127,7 +127,7 @@ fn says_how_the_disk_does_and_what_there_is_to_gain() {
     );
 }
 
-/// A regression: writes wait for syncs, was said, and then what acting on a query saves.
+/// A regression: writes wait for syncs, was said, and then that the first finding is another one.
 #[test]
 fn the_first_finding_is_named_unless_it_is_what_was_said() {
     let query = || finding("query.collection-scan", Some(440.0));
@@ -136,10 +136,10 @@ fn the_first_finding_is_named_unless_it_is_what_was_said() {
     let said = verdict_of(vec![query(), bound()], None);
     assert_eq!(
         said,
-        format!(
-            "title of {SYNC_BOUND}. 2 findings; the first: title of query.collection-scan. {acting}"
-        )
+        format!("2 findings; the first: title of query.collection-scan. {acting}")
     );
+    let before = verdict_of(vec![bound(), query()], None);
+    assert_eq!(before, format!("title of {SYNC_BOUND}. 2 findings."));
     let alone = verdict_of(vec![query()], None);
     assert_eq!(
         alone,
@@ -199,10 +199,20 @@ fn members_that_are_missing_come_first() {
 
 #[test]
 fn a_healthy_disk_and_an_empty_run_say_so() {
-    let healthy = vec![finding("index.unused", Some(3.0)), finding(HEALTHY, None)];
+    let healthy = vec![finding(HEALTHY, None), finding("index.unused", Some(3.0))];
     assert_eq!(
         verdict_of(healthy, load(Some(0.1), None)),
         "title of disk.not-the-problem"
+    );
+    // A regression: of a server that let no write through, that its disk is well came first.
+    let locked = vec![
+        finding("locks.fsync", Some(10_800.0)),
+        finding(HEALTHY, None),
+    ];
+    assert_eq!(
+        verdict_of(locked, load(Some(0.1), None)),
+        "title of locks.fsync. 2 findings: acting on the first saves about 10,800 s of waiting per hour. title of \
+         disk.not-the-problem."
     );
     assert!(verdict_of(Vec::new(), None).starts_with("Too little"));
     let unseen = verdict_with(Vec::new(), load(Some(0.2), None), &Counters::default());

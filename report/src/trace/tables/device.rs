@@ -52,7 +52,7 @@ pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
 }
 
 fn name(input: &TraceReportInput<'_>, disk: &DiskTrace) -> String {
-    disk_name(input.document, disk.major, disk.minor)
+    disk_name(input.document.device.as_ref(), disk.major, disk.minor)
 }
 
 fn disk_row(
@@ -121,10 +121,10 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
             "file",
             "asked for",
             "from cache",
-            "sent down by readers",
+            "requested by readers",
             "read by the disk",
             "of it read ahead",
-            "never asked for",
+            "never requested",
             "disk per byte",
             "written by the disk",
         ],

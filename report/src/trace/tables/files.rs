@@ -1,6 +1,9 @@
 //! Shows files: what was requested of them, in which order, how long it took.
 
-use seekscope_pattern::{AccessPattern, DirectionTrace, FileTrace, PatternShape};
+use std::collections::HashMap;
+
+use seekscope_pattern::{AccessPattern, CacheCounts, DirectionTrace, FileTrace, PatternShape};
+use seekscope_run::PathState;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_stats::Quantiles;
 
@@ -11,6 +14,7 @@ use crate::numbers::format_share;
 use crate::table::{Cell, Table};
 
 const UNKNOWN: &str = "unknown";
+const DIFFERENT: &str = "different ones";
 
 /// Returns files that are read, at most `rows` of them.
 pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
@@ -26,32 +30,96 @@ pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Opti
         "p99",
     ];
     let mut table = Table::new(2, &columns);
-    let read = || {
-        input
-            .analysis
-            .files
-            .iter()
-            .filter(|file| file.reads.transfers.calls > 0)
-    };
+    let is_read = |file: &&FileTrace| file.reads.transfers.calls > 0;
+    let read = one_after_another(input.analysis.files.iter().filter(is_read));
     let names = FileNames::of(input.analysis);
-    for file in read().take(rows) {
-        table.row(read_row(&names, file, LatencyText::of(input.analysis)));
+    for files in read.iter().take(rows) {
+        table.row(read_row(&names, files, LatencyText::of(input.analysis)));
     }
-    table.and_more(read().count(), rows, "");
+    table.and_more(read.len(), rows, "");
     table.or_nothing()
 }
 
-fn read_row(names: &FileNames, file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
-    let pattern = file.reads.pattern.as_ref();
-    let [p50, p99] = latency.p50_p99(&file.reads.transfers.latency_ns);
+/// Returns the files of each row: one, or those that had one name one after another and were deleted, as each checkpoint
+/// replaces `WiredTiger.turtle`. They stand where the first of them does.
+fn one_after_another<'a>(files: impl Iterator<Item = &'a FileTrace>) -> Vec<Vec<&'a FileTrace>> {
+    let mut rows: Vec<Vec<&FileTrace>> = Vec::new();
+    let mut deleted = HashMap::new();
+    for file in files {
+        let record = &file.file;
+        if record.path_state != PathState::Deleted {
+            rows.push(vec![file]);
+            continue;
+        }
+        let name = (record.member.as_deref(), record.path.as_str());
+        let row = *deleted.entry(name).or_insert(rows.len());
+        match rows.get_mut(row) {
+            Some(row) => row.push(file),
+            None => rows.push(vec![file]),
+        }
+    }
+    rows
+}
+
+/// Returns the name and the role of a row's files.
+fn name_and_role(names: &FileNames, files: &[&FileTrace]) -> [Cell; 2] {
+    let Some(first) = files.first().map(|file| &file.file) else {
+        return [Cell::Missing(UNKNOWN), Cell::Missing(UNKNOWN)];
+    };
+    let several = match files.len() {
+        1 => String::new(),
+        n => format!(", {n} times"),
+    };
     [
-        names.name(&file.file).into(),
-        file.file.role.name().into(),
-        format_count(file.reads.transfers.calls).into(),
-        format_bytes(file.reads.transfers.bytes).into(),
-        pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
-        Cell::or(pattern.map(|p| format_share(p.sequential_share)), UNKNOWN),
-        Cell::or(hit_share(&file.cache).map(format_share), UNKNOWN),
+        format!("{}{several}", names.name(first)).into(),
+        first.role.name().into(),
+    ]
+}
+
+/// Returns calls, bytes, and the pattern that all have.
+fn transferred(files: &[&FileTrace], of: fn(&FileTrace) -> &DirectionTrace) -> [Cell; 3] {
+    let directions = || files.iter().map(|file| of(file));
+    let mut kinds = directions().filter_map(|direction| Some(direction.pattern.as_ref()?.kind));
+    let first = kinds.next();
+    [
+        format_count(directions().map(|d| d.transfers.calls).sum()).into(),
+        format_bytes(directions().map(|d| d.transfers.bytes).sum()).into(),
+        match first {
+            Some(kind) if kinds.all(|other| other == kind) => kind.name().into(),
+            Some(_) => Cell::Missing(DIFFERENT),
+            None => Cell::Missing(UNKNOWN),
+        },
+    ]
+}
+
+fn read_row(names: &FileNames, files: &[&FileTrace], latency: LatencyText) -> [Cell; 9] {
+    let [name, role] = name_and_role(names, files);
+    let [calls, bytes, pattern] = transferred(files, |file| &file.reads);
+    // Each share counts as often as its file was read.
+    let shares = files.iter().filter_map(|file| {
+        let share = file.reads.pattern.as_ref()?.sequential_share;
+        Some((share, file.reads.transfers.calls as f64))
+    });
+    let (sum, weight) = shares.fold((0.0, 0.0), |(sum, weight), (share, calls)| {
+        (sum + share * calls, weight + calls)
+    });
+    let mut cache = CacheCounts::default();
+    for file in files {
+        cache.hits += file.cache.hits;
+        cache.misses += file.cache.misses;
+        cache.waited_for_others += file.cache.waited_for_others;
+        cache.direct += file.cache.direct;
+    }
+    let latencies = files.iter().map(|file| &file.reads.transfers.latency_ns);
+    let [p50, p99] = latency.p50_p99_among(latencies);
+    [
+        name,
+        role,
+        calls,
+        bytes,
+        pattern,
+        Cell::or((weight > 0.0).then(|| format_share(sum / weight)), UNKNOWN),
+        Cell::or(hit_share(&cache).map(format_share), UNKNOWN),
         p50,
         p99,
     ]
@@ -65,28 +133,32 @@ pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Opt
     ];
     let mut table = Table::new(2, &columns);
     let changed = |file: &&FileTrace| file.writes.transfers.calls + file.syncs.calls > 0;
-    let written = || input.analysis.files.iter().filter(changed);
+    let written = one_after_another(input.analysis.files.iter().filter(changed));
     let names = FileNames::of(input.analysis);
-    for file in written().take(rows) {
-        table.row(write_row(&names, file, LatencyText::of(input.analysis)));
+    for files in written.iter().take(rows) {
+        table.row(write_row(&names, files, LatencyText::of(input.analysis)));
     }
-    table.and_more(written().count(), rows, "");
+    table.and_more(written.len(), rows, "");
     table.or_nothing()
 }
 
-fn write_row(names: &FileNames, file: &FileTrace, latency: LatencyText) -> [Cell; 10] {
-    let pattern = file.writes.pattern.as_ref();
-    let [p50, p99] = latency.p50_p99(&file.writes.transfers.latency_ns);
-    let [sync_p50, sync_p99] = latency.p50_p99(&file.syncs.latency_ns);
+fn write_row(names: &FileNames, files: &[&FileTrace], latency: LatencyText) -> [Cell; 10] {
+    let [name, role] = name_and_role(names, files);
+    let [calls, bytes, pattern] = transferred(files, |file| &file.writes);
+    let latencies = files.iter().map(|file| &file.writes.transfers.latency_ns);
+    let [p50, p99] = latency.p50_p99_among(latencies);
+    let syncs = files.iter().map(|file| file.syncs.calls).sum();
+    let [sync_p50, sync_p99] =
+        latency.p50_p99_among(files.iter().map(|file| &file.syncs.latency_ns));
     [
-        names.name(&file.file).into(),
-        file.file.role.name().into(),
-        format_count(file.writes.transfers.calls).into(),
-        format_bytes(file.writes.transfers.bytes).into(),
-        pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
+        name,
+        role,
+        calls,
+        bytes,
+        pattern,
         p50,
         p99,
-        format_count(file.syncs.calls).into(),
+        format_count(syncs).into(),
         sync_p50,
         sync_p99,
     ]
@@ -184,5 +256,41 @@ fn quantile_row(table: &mut Table, latency: LatencyText, word: &str, q: &Quantil
         let times = [q.p50, q.p90, q.p99, q.p999, q.max, q.mean].map(|ns| latency.text(ns).into());
         let count: Cell = format_count(q.count).into();
         table.row([word.into(), count].into_iter().chain(times));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{FileRecord, TraceFacts};
+
+    use super::super::super::testing::{file, scanned, with_input};
+    use super::*;
+
+    #[test]
+    fn files_that_replaced_one_another_are_one_row() {
+        let deleted = |id, path: &str| FileRecord {
+            path_state: PathState::Deleted,
+            ..file(id, path)
+        };
+        let analysis = scanned(
+            &[
+                deleted(1, "/data/WiredTiger.turtle"),
+                deleted(2, "/data/WiredTiger.turtle"),
+                deleted(3, "/data/other"),
+                file(4, "/data/WiredTiger.turtle"),
+            ],
+            false,
+        );
+        let shown = with_input(&analysis, TraceFacts::default(), |input| {
+            crate::text::table_text(&reads(input, 10).unwrap(), 160)
+        });
+        let lines: Vec<&str> = shown
+            .lines()
+            .filter(|line| line.contains("turtle"))
+            .collect();
+        assert_eq!(lines.len(), 2, "{shown}");
+        let merged = lines.iter().find(|line| line.contains("deleted), 2 times"));
+        assert!(merged.is_some_and(|line| line.contains(" 200 ")), "{shown}");
+        assert!(shown.contains("other (deleted) "), "{shown}");
     }
 }

@@ -35,8 +35,25 @@ impl LatencyText {
 
     /// Returns median and 99th percentile.
     pub(super) fn p50_p99(self, latency_ns: &Quantiles) -> [Cell; 2] {
-        let known = latency_ns.count > 0;
-        [latency_ns.p50, latency_ns.p99].map(|ns| Cell::or(known.then(|| self.text(ns)), NONE))
+        self.p50_p99_among([latency_ns].into_iter())
+    }
+
+    /// Returns median and 99th percentile, of several files the lowest and the highest: quantiles cannot be added up.
+    pub(super) fn p50_p99_among<'a>(
+        self,
+        latencies: impl Iterator<Item = &'a Quantiles> + Clone,
+    ) -> [Cell; 2] {
+        let known = latencies.filter(|latency| latency.count > 0);
+        let among = |of: fn(&Quantiles) -> u64| {
+            let values = known.clone().map(of);
+            let ends = values.clone().min().zip(values.max());
+            let text = ends.map(|(low, high)| match (self.text(low), self.text(high)) {
+                (low, high) if low == high => low,
+                (low, high) => format!("{low} to {high}"),
+            });
+            Cell::or(text, NONE)
+        };
+        [among(|latency| latency.p50), among(|latency| latency.p99)]
     }
 }
 

@@ -21,7 +21,12 @@ pub(in super::super) fn counted_requests(input: &TraceReportInput<'_>) -> Option
     let mut table = Table::new(2, &columns);
     for counted in &input.trace()?.requests {
         table.row([
-            disk_name(input.document, counted.disk_major, counted.disk_minor).into(),
+            disk_name(
+                input.document.device.as_ref(),
+                counted.disk_major,
+                counted.disk_minor,
+            )
+            .into(),
             counted.cause.name().into(),
             format_count(counted.reads).into(),
             format_bytes(counted.read_bytes).into(),

@@ -15,7 +15,7 @@ use crate::slow_operations::{self, SlowOperation, SlowOperations};
 /// When the watch began.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Begin {
-    /// By the server's clock, ms since 1970.
+    /// The time by the server's clock, ms since 1970.
     server_ms: i64,
     here: Instant,
 }
@@ -33,7 +33,7 @@ impl Looks {
     /// Reads the log. Returns how much of the watch it tells of, s; `None` if it was not read.
     pub(in crate::examination) async fn read_log(&mut self, asker: &mut Asker) -> Option<f64> {
         let begin = self.begin?;
-        let what = "which operations its log calls slow";
+        let what = "which operations its log reports as slow";
         let reply = match asker.ask("admin", slow_operations::command()).await {
             Ok(reply) => reply,
             Err(error) => {
@@ -111,9 +111,21 @@ fn figures(operation: &SlowOperation, since_ms: i64) -> LoggedOperations {
         documents_examined: of(&["docsExamined"]),
         keys_examined: of(&["keysExamined"]),
         results: results.into_iter().fold(0, u64::saturating_add),
+        first_batches: u64::from(is_first_batch(&operation.told)),
         read_bytes: of(&["storage", "data", "bytesRead"]),
         reading_us: of(&["storage", "data", "timeReadingMicros"]),
     }
+}
+
+/// Returns whether it returned only the first of its results, after it had examined more than it took for these: a sort or
+/// an aggregation whose cursor stayed open. A plain `find` examines what the rest takes when that is asked for.
+fn is_first_batch(told: &Document) -> bool {
+    let cursor = told.get("cursorid");
+    let is_open = cursor.is_some_and(|id| number(id) != Some(0));
+    let flag = |name: &str| told.get_bool(name).unwrap_or(false);
+    let command = told.get_document("command").ok();
+    let begins = |name: &str| command.is_some_and(|command| command.contains_key(name));
+    is_open && !begins("getMore") && (flag("hasSortStage") || begins("aggregate"))
 }
 
 #[cfg(test)]
@@ -174,6 +186,29 @@ mod tests {
             ("query", &vec!["b".to_owned()])
         );
         assert!(!format!("{alone:?}").contains('7'), "a value was kept");
+    }
+
+    /// A regression: a sort whose cursor stayed open was said to have 101 results, and the client got 700,000.
+    #[test]
+    fn the_first_batch_of_a_sort_is_not_all_of_its_results() {
+        let logged = |command: Document, more: Document| {
+            let mut sort = find(BEGUN_MS + 500, "a");
+            sort.told.insert("command", command);
+            sort.told.extend(more);
+            let [one] = seen(&mut Looks::default(), vec![sort]).try_into().unwrap();
+            one.logged.unwrap().first_batches
+        };
+        let open = || doc! { "cursorid": 3_087_418_194_381_173_826_i64 };
+        let sorted = || doc! { "cursorid": 3_087_418_194_381_173_826_i64, "hasSortStage": true };
+        let query = || doc! { "find": "orders", "filter": {}, "$db": "shop" };
+        let pipeline =
+            || doc! { "aggregate": "orders", "pipeline": [], "cursor": {}, "$db": "shop" };
+        let following = doc! { "getMore": 5_i64, "collection": "orders", "$db": "shop" };
+        assert_eq!(logged(query(), sorted()), 1);
+        assert_eq!(logged(pipeline(), open()), 1);
+        assert_eq!(logged(pipeline(), doc! {}), 0, "all at once");
+        assert_eq!(logged(query(), open()), 0, "it reads on as it is asked");
+        assert_eq!(logged(following, sorted()), 0, "what it returned counts");
     }
 
     #[test]

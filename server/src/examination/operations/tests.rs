@@ -6,7 +6,7 @@ fn running(operation: &Document) -> Option<Running> {
     Running::read(operation, DefaultWriteConcern::Itself)
 }
 
-/// As mongod 4.2.2 shows operations, without the fields that nobody reads.
+/// Returns a scan as mongod 4.2.2 shows it, without the fields that nobody reads.
 fn scan(microsecs: i64) -> Document {
     doc! {
         "type": "op", "desc": "conn7", "appName": "shop", "active": true, "op": "query",
@@ -16,7 +16,7 @@ fn scan(microsecs: i64) -> Document {
     }
 }
 
-/// As mongod 4.4.6 shows one between two statements, without the fields that nobody reads.
+/// The session is as mongod 4.4.6 shows one between two statements, without the fields that nobody reads.
 #[test]
 fn a_transaction_that_its_client_leaves_open_is_seen() {
     let mut session = doc! {
@@ -32,7 +32,7 @@ fn a_transaction_that_its_client_leaves_open_is_seen() {
     assert_eq!(running(&session), None);
 }
 
-/// As mongod 4.4.6 shows updates of `w: 3` while one of three members is down, without the fields that nobody reads.
+/// Updates with `w: 3` while one of three members is down, as mongod 4.4.6 shows them, without unread fields.
 #[test]
 fn a_write_that_others_have_yet_to_acknowledge_is_told_from_one_at_work() {
     let acquired = doc! { "Global": { "acquireCount": { "r": 1_i64, "w": 2_i64 } } };
@@ -73,7 +73,7 @@ fn a_write_that_others_have_yet_to_acknowledge_is_told_from_one_at_work() {
     assert_eq!(with("command", alone), "command update");
 }
 
-/// As mongod 4.4.6 shows an insert for as long as it waits.
+/// An insert as mongod 4.4.6 shows it for as long as it waits.
 #[test]
 fn a_write_is_unacknowledged_for_as_long_as_it_was_seen_to_be() {
     let mut looks = Looks::default();
@@ -151,7 +151,7 @@ fn idle_threads_and_our_own_questions_are_left_out() {
     }
 }
 
-/// As mongod 4.4.6 shows the thread during a pass, without the fields that nobody reads.
+/// The thread as mongod 4.4.6 shows it during a pass, without the fields that nobody reads.
 #[test]
 fn documents_that_expire_are_seen_to_be_deleted() {
     let pass = |opid: i32, is_active: bool| {
@@ -221,6 +221,17 @@ fn plans_keep_key_names_and_nothing_else() {
     ] {
         assert_eq!(plan_without_values(plan), expected);
     }
+}
+
+#[test]
+fn looks_at_a_server_that_is_locked_are_counted() {
+    let mut looks = Looks::default();
+    let worker = doc! { "active": true, "op": "none", "desc": "fsyncLockWorker" };
+    looks.add(&doc! { "inprog": [worker.clone()] }, Instant::now());
+    assert_eq!(looks.fsync_lock_count(), None);
+    let locked = doc! { "inprog": [worker], "fsyncLock": true, "info": "use db.fsyncUnlock()" };
+    looks.add(&locked, Instant::now());
+    assert_eq!((looks.fsync_lock_count(), looks.count()), (Some(1), 2));
 }
 
 #[test]

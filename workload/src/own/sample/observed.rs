@@ -8,11 +8,11 @@ use bson::spec::BinarySubtype;
 
 use super::indexes::Indexes;
 
-/// Most paths that are followed; documents that use keys as data have an unlimited number.
+/// The most paths that are followed; documents that use keys as data have an unlimited number.
 const PATHS_MAX: usize = 1_000;
-/// Most levels that are followed.
+/// The most levels that are followed.
 const DEPTH_MAX: usize = 20;
-/// Most different values that are counted.
+/// The most different values that are counted.
 pub(super) const DISTINCT_MAX: usize = 12;
 /// Values beyond this are no choice of a few, and a workload that lists them is no text to be read.
 const CHOICE_BYTES_MAX: usize = 1_000;
@@ -33,6 +33,8 @@ pub struct Observed {
     pub(super) replaced: BTreeMap<&'static str, u64>,
     /// Indexes of the collection; `None` if only documents were seen.
     pub(super) indexes: Option<Indexes>,
+    /// Whether the server's random cursor chose the documents, which does not give each the same chance.
+    pub(super) by_random_cursor: bool,
 }
 
 /// Fields of one document or of nested ones, in order of appearance.

@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
-use seekscope_run::{ErrorKind, Kinded};
-use seekscope_server::{Namespace, Server, ServerError};
+use seekscope_run::{ErrorKind, Kinded, StorageFacts};
+use seekscope_server::{Namespace, Server, ServerError, storage_facts};
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 
 use super::Observed;
 use super::indexes::Indexes;
 
-/// Most bytes that are read of a file.
+/// The most bytes that are read of a file.
 const FILE_BYTES_MAX: u64 = 256 << 20;
+/// A collection of at most this many bytes is read as a whole for a sample.
+const SCANNED_BYTES_MAX: u64 = FILE_BYTES_MAX;
+/// A sample of more than a twentieth of the documents is drawn from a scan of all, in which each has the same chance; of
+/// fewer, by a random cursor. The server's count of documents may be a little off.
+const SCANNED_SHARE: u64 = 16;
 /// The server's limit, plus some room for dumps of larger internal documents.
 const DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 
@@ -24,7 +29,7 @@ const DOCUMENT_BYTES_MAX: usize = (16 << 20) + (16 << 10);
 pub enum SampleError {
     #[error("{}: {source}", .path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: {what}; JSON (one document a line, or an array) and mongodump's .bson files can be read", .path.display())]
+    #[error("{}: {what}; seekscope can read JSON (one document per line, or an array) and mongodump's .bson files", .path.display())]
     Format { path: PathBuf, what: String },
     #[error("{place} holds no documents")]
     Empty { place: String },
@@ -75,7 +80,11 @@ pub async fn sample_collection(
     namespace: &Namespace,
     documents: u64,
 ) -> Result<Observed, SampleError> {
-    let size = i64::try_from(documents).unwrap_or(i64::MAX);
+    let (database, name) = (namespace.database(), namespace.collection());
+    // A view has none.
+    let facts = storage_facts(server, database, &[name]).await.ok();
+    let (size, by_random_cursor) = sample_size(documents, &facts.unwrap_or_default());
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
     let collection = server
         .database(namespace.database())
         .collection::<RawDocumentBuf>(namespace.collection());
@@ -88,6 +97,7 @@ pub async fn sample_collection(
         .await
         .map_err(failed)?;
     let mut observed = Observed::default();
+    observed.by_random_cursor = by_random_cursor;
     while let Some(document) = cursor.try_next().await.map_err(failed)? {
         observed.add(&document);
         if observed.documents >= documents || observed.bytes > FILE_BYTES_MAX {
@@ -102,6 +112,16 @@ pub async fn sample_collection(
     // A view has none.
     observed.indexes = indexes(server, namespace).await.ok();
     Ok(observed)
+}
+
+/// Returns how many documents to ask for, and whether a random cursor chooses them. What comes from a scan is in random
+/// order, so its first documents are a sample, too.
+fn sample_size(documents: u64, collection: &StorageFacts) -> (u64, bool) {
+    let from_scan = collection.documents / SCANNED_SHARE + 1;
+    match documents < from_scan && collection.data_bytes > SCANNED_BYTES_MAX {
+        true => (documents, true),
+        false => (documents.max(from_scan), false),
+    }
 }
 
 async fn indexes(server: &Server, namespace: &Namespace) -> Result<Indexes, ServerError> {
@@ -211,7 +231,7 @@ fn dump(reader: &mut impl Read, documents: u64, observed: &mut Observed) -> Resu
         let size = usize::try_from(i32::from_le_bytes(length)).unwrap_or(0);
         if !(5..=DOCUMENT_BYTES_MAX).contains(&size) {
             return Err(format!(
-                "no BSON: a document of {} bytes",
+                "it is not valid BSON: a document claims to have {} bytes",
                 i32::from_le_bytes(length)
             ));
         }
@@ -224,8 +244,8 @@ fn dump(reader: &mut impl Read, documents: u64, observed: &mut Observed) -> Resu
         if read < size - 4 {
             break;
         }
-        let document =
-            RawDocument::from_bytes(&bytes).map_err(|error| format!("no BSON: {error}"))?;
+        let document = RawDocument::from_bytes(&bytes)
+            .map_err(|error| format!("it is not valid BSON: {error}"))?;
         observed.add(document);
     }
     Ok(())
@@ -233,7 +253,7 @@ fn dump(reader: &mut impl Read, documents: u64, observed: &mut Observed) -> Resu
 
 fn add(value: &serde_json::Value, observed: &mut Observed) -> Result<(), String> {
     let Bson::Document(document) = bson_of_extended(value) else {
-        return Err("an element is no document".into());
+        return Err("an element is not a document".into());
     };
     let document = RawDocumentBuf::try_from(&document).map_err(|error| error.to_string())?;
     observed.add(&document);
@@ -286,5 +306,27 @@ fn extended(fields: &serde_json::Map<String, serde_json::Value>) -> Option<Bson>
             Some(Bson::Binary(bson::Binary { subtype, bytes }))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collection_is_scanned_for_a_sample_unless_it_is_large() {
+        let of = |documents, collection: u64, data_bytes| {
+            let facts = StorageFacts {
+                documents: collection,
+                data_bytes,
+                ..StorageFacts::default()
+            };
+            sample_size(documents, &facts)
+        };
+        // More than a twentieth, of which the first thousand are taken.
+        assert_eq!(of(1_000, 100_000, 100 << 20), (6_251, false));
+        assert_eq!(of(1_000, 1_000_000, 1 << 30), (1_000, true));
+        assert_eq!(of(100_000, 1_000_000, 1 << 30), (100_000, false));
+        assert_eq!(of(1_000, 0, 0), (1_000, false), "a view");
     }
 }

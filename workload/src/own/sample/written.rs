@@ -90,9 +90,18 @@ fn text_with_batch(observed: &Observed, options: &ShapeText<'_>, batch: u64) -> 
 /// Returns how the workload differs from what was seen, a sentence each.
 pub fn caveats(observed: &Observed) -> Vec<String> {
     let mut said = Vec::new();
+    if observed.by_random_cursor {
+        said.push(
+            "The server's random cursor chose the documents, as the collection is too large to be read for a sample: those of \
+             sparsely filled parts of its file are chosen more often, so shares and ranges may be off. A sample of more \
+             than a twentieth of the documents (--documents) is even, and reads them all."
+                .into(),
+        );
+    }
     if observed.left_out > 0 {
         said.push(format!(
-            "Fields were too many or too deep: {} were left out.",
+            "{} fields were left out because there were too many, or because they \
+             were nested too deep.",
             observed.left_out
         ));
     }
@@ -102,7 +111,8 @@ pub fn caveats(observed: &Observed) -> Vec<String> {
             .map(|(kind, n)| format!("{kind} ({n} values)"))
             .collect();
         said.push(format!(
-            "Types that cannot be generated became binary data of the same size: {}.",
+            "Values of types that cannot be generated were replaced by binary data of \
+             the same size: {}.",
             kinds.join(", ")
         ));
     }
@@ -113,12 +123,14 @@ pub fn caveats(observed: &Observed) -> Vec<String> {
     {
         said.push(match alike {
             0 => format!(
-                "None of the {} values of _id that were seen can be generated: whole numbers take their place, so the \
-                 size of the index on _id, and how its keys are compared, are not those of the collection.",
+                "None of the {} values of _id in the sample can be generated: integers replace \
+                 them, so the size of the index on _id, and the comparison of its keys, differ \
+                 from those of the collection.",
                 ids.count
             ),
             _ => format!(
-                "All values of _id are of one kind, as {alike} of the {} seen were.",
+                "All generated values of _id are of one kind, which is that of {alike} of the {} \
+                 values in the sample.",
                 ids.count
             ),
         });
@@ -126,24 +138,25 @@ pub fn caveats(observed: &Observed) -> Vec<String> {
     let not_finite = not_finite_in(&observed.fields);
     if not_finite > 0 {
         said.push(format!(
-            "Numbers that are infinite or not a number became finite ones: {not_finite} values."
+            "Infinite values and NaN were replaced by finite numbers: {not_finite} values."
         ));
     }
     match &observed.indexes {
         None => said.push(
-            "Indexes are not known from documents alone, and the workload has none: add those of the collection."
+            "Indexes cannot be derived from documents alone, so the workload has none: add those \
+             of the collection."
                 .into(),
         ),
         Some(indexes) => {
             if !indexes.simplified.is_empty() {
                 said.push(format!(
-                    "Indexes that lack options of the collection's: {}.",
+                    "Indexes without some options that they have on the collection: {}.",
                     indexes.simplified.join("; ")
                 ));
             }
             if !indexes.left_out.is_empty() {
                 said.push(format!(
-                    "Indexes that made-up values would not suit were left out: {}.",
+                    "Indexes that generated values do not suit were left out: {}.",
                     indexes.left_out.join(", ")
                 ));
             }
@@ -307,7 +320,7 @@ impl Writer {
     }
 }
 
-/// Is it GeoJSON? Indexes reject anything else under that name.
+/// Returns whether it is GeoJSON. Indexes reject anything else under that name.
 fn is_point(fields: &Fields) -> bool {
     let [(kind, values), (coordinates, _)] = fields.0.as_slice() else {
         return false;

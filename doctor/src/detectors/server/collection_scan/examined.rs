@@ -3,6 +3,7 @@
 use seekscope_run::units::{format_count, whole};
 
 use crate::Evidence;
+use crate::answers::DOCUMENTS_EXAMINED;
 
 /// Documents, or keys of indexes, examined for each result, over the whole server; the manual calls 1 the ideal.
 const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
@@ -26,7 +27,7 @@ impl Examined {
         let rates =
             results.map(|what| evidence.status_rate(&[&format!("metrics.document.{what}")]));
         Some(Self {
-            documents_per_s: evidence.status_rate(&["metrics.queryExecutor.scannedObjects"])?,
+            documents_per_s: evidence.status_rate(&[DOCUMENTS_EXAMINED])?,
             keys_per_s: evidence
                 .status_rate(&["metrics.queryExecutor.scanned"])
                 .unwrap_or(0.0),

@@ -13,7 +13,7 @@ const LOGGED_MIN: u64 = 3;
 /// Share of the time that must have gone to reading files for it to be told.
 const READING_TOLD_MIN: f64 = 0.1;
 
-/// Are there enough of them in the log?
+/// Returns whether there are enough of them in the log.
 pub(super) fn is_known_well(operation: &OperationSeen) -> bool {
     of(operation).is_some()
 }
@@ -54,9 +54,10 @@ pub(super) fn sentence(
         ),
         false => String::new(),
     };
-    let found = match results(operation, logged) {
-        Some(results) => format!(" for {} results", format_count(results)),
-        None => String::new(),
+    let found = match (results(operation, logged), logged.first_batches) {
+        (Some(results), _) => format!(" for {} results", format_count(results)),
+        (None, 0) => String::new(),
+        (None, _) => " for results that were returned in several batches".into(),
     };
     let kind = format!("{} with plan {plan}", capitalised(&operation.kind));
     Some(format!(
@@ -69,11 +70,13 @@ pub(super) fn sentence(
     ))
 }
 
-/// Returns how many results they had; `None` if the log does not tell: its lines of these commands have no such number.
+/// Returns how many results they had; `None` if the log does not tell: its lines of these commands have no such number,
+/// and of a sort whose results are more than one batch it has the first, while the others are rarely slow.
 fn results(operation: &OperationSeen, logged: &LoggedOperations) -> Option<u64> {
     const UNTOLD: [&str; 3] = ["command distinct", "command count", "command mapreduce"];
     let kind = operation.kind.to_ascii_lowercase();
-    (logged.results > 0 || !UNTOLD.contains(&kind.as_str())).then_some(logged.results)
+    let is_told = logged.results > 0 || !UNTOLD.contains(&kind.as_str());
+    (is_told && logged.first_batches == 0).then_some(logged.results)
 }
 
 impl Examined {
@@ -118,6 +121,7 @@ mod tests {
                 documents_examined: count * 9_000,
                 keys_examined: if plan == "COLLSCAN" { 0 } else { count * 9_000 },
                 results,
+                first_batches: 0,
                 read_bytes: 5_000_000,
                 reading_us: count * 100_000,
             }),
@@ -198,6 +202,21 @@ mod tests {
         assert_eq!(distinct("IXSCAN { kind: 1 }"), []);
         let find = &found(vec![logged("COLLSCAN", 8, 0)])[0];
         assert!(find.evidence[0].contains("for 0 results"), "{find:?}");
+    }
+
+    /// A regression: of four sorts with 700,000 results each, "404 results" was said, the first batches.
+    #[test]
+    fn the_first_batches_are_not_all_results() {
+        let mut sorts = logged("COLLSCAN", 4, 404);
+        sorts.logged.as_mut().unwrap().first_batches = 4;
+        let scan = &found(vec![sorts])[0];
+        let told =
+            "36,000 documents were examined for results that were returned in several batches";
+        assert!(scan.evidence[0].contains(told), "{scan:?}");
+        assert_eq!(
+            scan.saves_s_per_hour, None,
+            "how many it takes is not known"
+        );
     }
 
     #[test]
