@@ -179,7 +179,7 @@ fn a_process_that_is_not_the_servers() {
             fails(&arguments, code, words);
         }
     };
-    let who = format!("says that it is process {}", server.pid());
+    let who = format!("reports that it is process {}", server.pid());
     named(
         std::process::id(),
         2,
@@ -208,7 +208,7 @@ fn a_process_that_forwards_connections_is_not_the_server() {
     let server = shared(Topology::Standalone);
     let port = server.member("standalone").port();
     let uri = format!("mongodb://{}/?directConnection=true", forwarder(port));
-    let who = format!("says that it is process {}", server.pid());
+    let who = format!("reports that it is process {}", server.pid());
     let words = [
         "cannot be read from here",
         "accepts its connections, but it runs",

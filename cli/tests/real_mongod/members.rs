@@ -299,7 +299,7 @@ fn the_layout_of_a_sharded_collection_has_a_row_per_shard() {
     for words in [
         "shard-0/members.laid_out",
         "shard-1/members.laid_out",
-        "cannot be told",
+        "cannot be determined",
     ] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
